@@ -184,48 +184,50 @@ export declare type Appearance = Message<"service.session.v1.Appearance"> & {
 export declare const AppearanceSchema: GenMessage<Appearance>;
 
 /**
+ * In an update, what is left out stays as it is.
+ *
  * @generated from message service.session.v1.Capabilities
  */
 export declare type Capabilities = Message<"service.session.v1.Capabilities"> & {
   /**
-   * @generated from field: bool identity = 1;
+   * @generated from field: optional bool identity = 1;
    */
-  identity: boolean;
+  identity?: boolean | undefined;
 
   /**
-   * @generated from field: bool typing = 2;
+   * @generated from field: optional bool typing = 2;
    */
-  typing: boolean;
+  typing?: boolean | undefined;
 
   /**
-   * @generated from field: bool page_context = 3;
+   * @generated from field: optional bool page_context = 3;
    */
-  pageContext: boolean;
+  pageContext?: boolean | undefined;
 
   /**
-   * @generated from field: bool navigation = 4;
+   * @generated from field: optional bool navigation = 4;
    */
-  navigation: boolean;
+  navigation?: boolean | undefined;
 
   /**
-   * @generated from field: bool screenshots = 5;
+   * @generated from field: optional bool screenshots = 5;
    */
-  screenshots: boolean;
+  screenshots?: boolean | undefined;
 
   /**
-   * @generated from field: bool pre_chat_form = 6;
+   * @generated from field: optional bool pre_chat_form = 6;
    */
-  preChatForm: boolean;
+  preChatForm?: boolean | undefined;
 
   /**
-   * @generated from field: bool offline_form = 7;
+   * @generated from field: optional bool offline_form = 7;
    */
-  offlineForm: boolean;
+  offlineForm?: boolean | undefined;
 
   /**
-   * @generated from field: bool message_retry_route = 8;
+   * @generated from field: optional bool message_retry_route = 8;
    */
-  messageRetryRoute: boolean;
+  messageRetryRoute?: boolean | undefined;
 };
 
 /**

@@ -1,0 +1,112 @@
+import { envSchema } from 'env-schema'
+import Type, { type Static } from 'typebox'
+
+/** The core's settings: environment variables, with their defaults. docs/settings.md is checked against it. */
+export const coreSettings = Type.Object({
+  CORE_HOST: Type.String({ default: '', description: 'Address to listen on; empty for all.' }),
+  CORE_PORT: Type.Integer({ default: 8090, minimum: 0, maximum: 65535, description: 'Port of the internal services.' }),
+  DATA_DIR: Type.String({
+    default: '.data',
+    minLength: 1,
+    description: 'Folder of the embedded engine and of generated secrets.',
+  }),
+  MONGODB_URI: Type.String({
+    default: '',
+    description: 'MongoDB server to use; without it the embedded engine runs in DATA_DIR.',
+  }),
+  MONGODB_DATABASE: Type.String({
+    default: 'service',
+    pattern: '^[A-Za-z0-9_-]{1,63}$',
+    description: 'Name of the database.',
+  }),
+  MONGODB_TIMEOUT_MS: Type.Integer({
+    default: 5000,
+    minimum: 100,
+    description: 'Longest time for one call of the database.',
+  }),
+  SECRET_KEYS: Type.String({
+    default: '',
+    pattern: '^$|^[A-Za-z0-9_-]{1,32}:[A-Za-z0-9+/_=-]{43,}(,[A-Za-z0-9_-]{1,32}:[A-Za-z0-9+/_=-]{43,})*$',
+    description:
+      'Key ids and keys (base64, 32 bytes or more), the current one first: `k2:…,k1:…`. Generated in DATA_DIR outside production.',
+  }),
+  NODE_ENV: Type.String({ default: 'development', description: '`production` takes no generated secret.' }),
+  LOG_LEVEL: Type.Union(
+    ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
+    { default: 'info', description: 'Least severe log lines to write.' },
+  ),
+  GRANT_LIFETIME_SECONDS: Type.Integer({
+    default: 900,
+    minimum: 2,
+    maximum: 86400,
+    description: 'Life of an access grant.',
+  }),
+  SESSION_LIFETIME_SECONDS: Type.Integer({
+    default: 86400,
+    minimum: 2,
+    description: 'Longest life of a session, however often renewed.',
+  }),
+  SESSION_CREATION_REPEAT_SECONDS: Type.Integer({
+    default: 600,
+    minimum: 1,
+    description: 'How long a repeated session creation gets the same answer.',
+  }),
+  IDEMPOTENCY_RETENTION_SECONDS: Type.Integer({
+    default: 86400,
+    minimum: 60,
+    description: 'How long idempotency keys are kept.',
+  }),
+  MESSAGE_BODY_MAX_LENGTH: Type.Integer({
+    default: 4000,
+    minimum: 1,
+    maximum: 100000,
+    description: 'Longest message, in characters.',
+  }),
+  PAGE_CONTEXT_MAX_BYTES: Type.Integer({ default: 4096, minimum: 256, description: 'Largest page context.' }),
+  HISTORY_PAGE_MAX: Type.Integer({
+    default: 100,
+    minimum: 1,
+    maximum: 1000,
+    description: 'Most messages in a page of history.',
+  }),
+  HISTORY_PAGE_DEFAULT: Type.Integer({
+    default: 50,
+    minimum: 1,
+    description: 'Messages in a page where no limit is given.',
+  }),
+  REPLAY_WINDOW_EVENTS: Type.Integer({ default: 1000, minimum: 1, description: 'Most events that a stream replays.' }),
+  REPLAY_WINDOW_SECONDS: Type.Integer({
+    default: 86400,
+    minimum: 1,
+    description: 'Oldest event that a stream replays.',
+  }),
+  SCREENSHOT_MAX_BYTES: Type.Integer({ default: 5242880, minimum: 1024, description: 'Largest screenshot.' }),
+  OUTBOX_MAX: Type.Integer({
+    default: 50,
+    minimum: 1,
+    description: 'Messages that a browser holds while it cannot send.',
+  }),
+  HEARTBEAT_SECONDS: Type.Integer({
+    default: 15,
+    minimum: 1,
+    maximum: 300,
+    description: 'Pause between heartbeats of a stream.',
+  }),
+  RECONNECT_MIN_MS: Type.Integer({
+    default: 500,
+    minimum: 1,
+    description: 'Shortest pause before a browser reconnects.',
+  }),
+  RECONNECT_MAX_MS: Type.Integer({
+    default: 20000,
+    minimum: 1,
+    description: 'Longest pause before a browser reconnects.',
+  }),
+})
+
+export type CoreConfig = Static<typeof coreSettings>
+
+/** Reads and checks the settings. Errors: one that names each wrong setting and what is allowed, never its value. */
+export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig {
+  return envSchema<CoreConfig>({ schema: coreSettings, data: env, env: false })
+}

@@ -1,0 +1,54 @@
+import { getOption } from '@bufbuild/protobuf'
+import { ErrorCode, ErrorCodeSchema, rule } from '#proto/error/v1/error_pb.js'
+
+/** One broken rule of one field: the JSON pointer of the field and the rule's name, never the value. */
+export interface FieldIssue {
+  path: string
+  rule: string
+}
+
+export interface ErrorContract {
+  /** Public name, for example `RateLimited`. */
+  name: string
+  httpStatus: number
+  retryable: boolean
+  terminal: boolean
+}
+
+/** The table of public error codes as the contract in `proto/service/error` has it (specification, section 7). */
+export const errorContracts: ReadonlyMap<ErrorCode, ErrorContract> = new Map(
+  ErrorCodeSchema.values
+    .filter((value) => value.number !== ErrorCode.UNSPECIFIED)
+    .map((value) => {
+      const { httpStatus, retryable, terminal } = getOption(value, rule)
+      return [value.number, { name: pascalCase(value.localName), httpStatus, retryable, terminal }]
+    }),
+)
+
+/** A failure with a public code: what a caller is told, and nothing more. */
+export class ServiceError extends Error {
+  override readonly name = 'ServiceError'
+  readonly code: ErrorCode
+  /** Seconds. */
+  readonly retryAfter: number | undefined
+  readonly issues: FieldIssue[]
+
+  constructor(code: ErrorCode, detail: { retryAfter?: number; issues?: FieldIssue[]; cause?: unknown } = {}) {
+    super(errorContracts.get(code)?.name, { cause: detail.cause })
+    this.code = code
+    this.retryAfter = detail.retryAfter
+    this.issues = detail.issues ?? []
+  }
+}
+
+/** The store is out of reach or too slow, or a queue is full: nothing was acknowledged, try again. */
+export function unavailable(cause?: unknown): ServiceError {
+  return new ServiceError(ErrorCode.SERVICE_UNAVAILABLE, { retryAfter: 1, cause })
+}
+
+function pascalCase(name: string): string {
+  return name
+    .split('_')
+    .map((word) => word.charAt(0) + word.slice(1).toLowerCase())
+    .join('')
+}

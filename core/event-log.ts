@@ -1,0 +1,160 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError, unavailable } from './errors.ts'
+import type { LogEvent } from './log-events.ts'
+import type { LogHeads } from './log-heads.ts'
+import type { EventStore } from './store/events.ts'
+
+/** An event that has no place in the log yet. */
+export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt'>
+
+export interface Appended {
+  event: LogEvent
+  /** The operation was in the log already: this is the event that it made then. */
+  replayed: boolean
+}
+
+export interface EventLog {
+  /**
+   * Appends an event. By the time it resolves the event survives the loss of any process.
+   * Errors: `IdempotencyConflict` when the operation key was used with other input; `ServiceUnavailable` when the store
+   * failed or is too far behind: the event may be in the log or not, and the same call again finds out.
+   */
+  append(draft: EventDraft): Promise<Appended>
+  /** Resolves when nothing is being written. */
+  drain(): Promise<void>
+}
+
+interface Pending {
+  draft: EventDraft
+  tries: number
+  resolve(appended: Appended): void
+  reject(error: unknown): void
+}
+
+export interface EventLogDependencies {
+  store: Pick<EventStore, 'insert' | 'findOperations'>
+  heads: LogHeads
+  now: () => number
+  /** An event of this process has come into the log. */
+  onAppended: (event: LogEvent) => void
+  maxBatch?: number
+  maxWaiting?: number
+}
+
+/** More rivals than this for one place in a log are a fault, not a race. */
+const maxTries = 200
+
+/**
+ * The log's one writer in this process. Whatever arrived while the last batch was being written is the next batch, with
+ * one event at most for each conversation; the next sequence is a guess, and the unique index decides.
+ */
+export function createEventLog({
+  store,
+  heads,
+  now,
+  onAppended,
+  maxBatch = 512,
+  maxWaiting = 20_000,
+}: EventLogDependencies): EventLog {
+  let waiting: Pending[] = []
+  let writing: Promise<void> | undefined
+
+  async function writeAll() {
+    // Let everything that is on its way in this turn come along.
+    await null
+    while (waiting.length > 0) {
+      const batch = takeBatch()
+      try {
+        await write(batch)
+      } catch (error) {
+        heads.forget(batch.map(({ draft }) => draft.conversationId))
+        for (const { reject } of batch) reject(unavailable(error))
+      }
+    }
+  }
+
+  /** One event for each conversation, in the order of arrival. */
+  function takeBatch(): Pending[] {
+    const batch: Pending[] = []
+    const rest: Pending[] = []
+    const taken = new Set<string>()
+    for (const pending of waiting) {
+      const { conversationId } = pending.draft
+      if (batch.length < maxBatch && !taken.has(conversationId)) {
+        taken.add(conversationId)
+        batch.push(pending)
+      } else rest.push(pending)
+    }
+    waiting = rest
+    return batch
+  }
+
+  async function write(batch: Pending[]) {
+    const last = await heads.get(batch.map(({ draft }) => draft.conversationId))
+    const occurredAt = new Date(now())
+    const events = batch.map(({ draft }, index) => ({ ...draft, sequence: (last[index] ?? 0) + 1, occurredAt }))
+    const outcomes = await store.insert(events)
+
+    const repeated: Pending[] = []
+    const beaten: Pending[] = []
+    for (const [index, pending] of batch.entries()) {
+      const event = events[index]!
+      if (outcomes[index] === 'operation_taken') repeated.push(pending)
+      else if (outcomes[index] === 'sequence_taken') beaten.push(pending)
+      else {
+        heads.advance(event.conversationId, event.sequence)
+        onAppended(event)
+        pending.resolve({ event, replayed: false })
+      }
+    }
+    if (beaten.length > 0) tryAgain(beaten)
+    if (repeated.length > 0) {
+      await answerRepeats(repeated).catch((error) => {
+        for (const { reject } of repeated) reject(unavailable(error))
+      })
+    }
+  }
+
+  /** Another process was first in these conversations: their logs go on where it left off. */
+  function tryAgain(beaten: Pending[]) {
+    heads.forget(beaten.map(({ draft }) => draft.conversationId))
+    for (const pending of beaten) pending.tries += 1
+    const [tired, again] = [
+      beaten.filter(({ tries }) => tries >= maxTries),
+      beaten.filter(({ tries }) => tries < maxTries),
+    ]
+    for (const { reject } of tired) reject(unavailable())
+    waiting = [...again, ...waiting]
+  }
+
+  async function answerRepeats(repeated: Pending[]) {
+    const operations = repeated.map(({ draft }) => ({
+      conversationId: draft.conversationId,
+      operationKey: draft.operationKey!,
+    }))
+    const found = await store.findOperations(operations)
+    const byOperation = new Map(found.map((event) => [`${event.conversationId} ${event.operationKey}`, event]))
+    for (const { draft, resolve, reject } of repeated) {
+      const event = byOperation.get(`${draft.conversationId} ${draft.operationKey}`)
+      if (!event) reject(unavailable())
+      else if (event.inputHash !== draft.inputHash) reject(new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT))
+      else resolve({ event, replayed: true })
+    }
+  }
+
+  return {
+    append(draft) {
+      if (waiting.length >= maxWaiting) return Promise.reject(unavailable())
+      const { promise, resolve, reject } = Promise.withResolvers<Appended>()
+      waiting.push({ draft, tries: 0, resolve, reject })
+      writing ??= writeAll().finally(() => {
+        writing = undefined
+      })
+      return promise
+    },
+
+    async drain() {
+      while (writing) await writing
+    },
+  }
+}

@@ -1,0 +1,114 @@
+import type { Logger } from 'pino'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from './errors.ts'
+import type { LogEvent } from './log-events.ts'
+import { field, integer, validate } from './rules.ts'
+import type { Activity, Conversation, ConversationStore } from './store/conversations.ts'
+import type { EventStore } from './store/events.ts'
+
+export interface ConversationPage {
+  conversations: Conversation[]
+  nextPageToken?: string
+}
+
+export interface Inbox {
+  /** Takes note of a message. Never waits, never fails: the log has it, and `reconcile` finds what was not noted. */
+  record(event: LogEvent): void
+  /** Conversations with a message, the latest first. Errors: `ValidationFailed`. */
+  list(query: { workspaceId?: string; limit?: number; pageToken?: string }): Promise<ConversationPage>
+  /** Notes the messages of the last while again: those of a process that died before it could. */
+  reconcile(): Promise<void>
+  drain(): Promise<void>
+}
+
+/** How far back `reconcile` looks, in milliseconds. */
+const reconcileMs = 10 * 60_000
+const maxPage = 100
+const defaultPage = 50
+
+/** What operators see of conversations. It follows the log, one write for whatever came while the last was under way. */
+export function createInbox(dependencies: {
+  conversations: Pick<ConversationStore, 'recordActivity' | 'listActive'>
+  events: Pick<EventStore, 'messagesSince'>
+  logger: Logger
+  now: () => number
+}): Inbox {
+  const { conversations, events, logger, now } = dependencies
+  let noted = new Map<string, Activity>()
+  let writing: Promise<void> | undefined
+
+  function note({ conversationId, sequence, occurredAt, message }: LogEvent) {
+    const earlier = noted.get(conversationId)
+    if (earlier && earlier.lastSequence >= sequence) return
+    const sessionId = message?.sessionId ?? earlier?.lastSessionId
+    noted.set(conversationId, {
+      conversationId,
+      lastMessageAt: occurredAt,
+      lastSequence: sequence,
+      ...(sessionId === undefined ? {} : { lastSessionId: sessionId }),
+    })
+  }
+
+  async function writeAll() {
+    await null
+    while (noted.size > 0) {
+      const activities = [...noted.values()]
+      noted = new Map()
+      await conversations.recordActivity(activities)
+    }
+  }
+
+  function write(): Promise<void> {
+    writing ??= writeAll()
+      .catch((error: Error) => logger.warn({ reason: error.name }, 'inbox not updated'))
+      .finally(() => {
+        writing = undefined
+      })
+    return writing
+  }
+
+  async function drain() {
+    while (writing) await writing
+  }
+
+  return {
+    record(event) {
+      note(event)
+      void write()
+    },
+
+    async list({ workspaceId, limit = defaultPage, pageToken }) {
+      validate(field('/limit', limit, integer(1, maxPage)))
+      const before = pageToken === undefined ? undefined : readPageToken(pageToken)
+      // What this process has just accepted is to be seen.
+      await drain()
+      const found = await conversations.listActive({
+        ...(workspaceId === undefined ? {} : { workspaceId }),
+        ...(before && { before }),
+        limit: limit + 1,
+      })
+      const page = found.slice(0, limit)
+      const last = page.at(-1)
+      return { conversations: page, ...(found.length > limit && last ? { nextPageToken: pageTokenAfter(last) } : {}) }
+    },
+
+    async reconcile() {
+      for await (const event of events.messagesSince(new Date(now() - reconcileMs))) note(event)
+      await write()
+    },
+
+    drain,
+  }
+}
+
+function pageTokenAfter({ lastMessageAt, conversationId }: Conversation): string {
+  return Buffer.from(`${lastMessageAt?.getTime()} ${conversationId}`).toString('base64url')
+}
+
+function readPageToken(token: string): { lastMessageAt: Date; conversationId: string } {
+  const [time = '', conversationId] = Buffer.from(token, 'base64url').toString('utf8').split(' ')
+  if (!/^\d{1,15}$/.test(time) || !conversationId) {
+    throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/pageToken', rule: 'format' }] })
+  }
+  return { lastMessageAt: new Date(Number(time)), conversationId }
+}

@@ -1,0 +1,192 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from './errors.ts'
+import type { EventLog } from './event-log.ts'
+import { hashInput } from './idempotency.ts'
+import { newId } from './ids.ts'
+import type { Inbox } from './inbox.ts'
+import type { LogEvent } from './log-events.ts'
+import { type PageContext, pageContextIssues } from './page-context.ts'
+import { field, integer, locale, messageBody, oneOf, operationId, text, url, validate } from './rules.ts'
+import type { Conversation, ConversationStore } from './store/conversations.ts'
+import type { EventStore } from './store/events.ts'
+import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
+
+export interface VisitorSend {
+  credentials: VisitorCredentials
+  clientOperationId: string
+  body: string
+  contentType: string
+  locale?: string
+  pageContext?: PageContext
+}
+
+export interface AgentSend {
+  conversationId: string
+  clientOperationId: string
+  body: string
+  agent: { displayName: string; avatarUrl?: string }
+}
+
+export interface Sent {
+  event: LogEvent
+  replayed: boolean
+}
+
+export interface PageQuery {
+  afterSequence?: number
+  beforeSequence?: number
+  limit?: number
+}
+
+export interface MessagePage {
+  messages: LogEvent[]
+  hasMore: boolean
+  lastSequence: number
+  oldestSequence: number
+}
+
+export interface MessageSettings {
+  bodyMaxLength: number
+  pageContextMaxBytes: number
+  historyPageMax: number
+  historyPageDefault: number
+}
+
+export interface Messages {
+  /**
+   * One visitor's message. Errors: those of VisitorAccess.authorize, ValidationFailed, IdempotencyConflict,
+   * ServiceUnavailable.
+   */
+  sendAsVisitor(send: VisitorSend): Promise<Sent>
+  /** Errors: NotFound, ValidationFailed, IdempotencyConflict, ServiceUnavailable. */
+  sendAsAgent(send: AgentSend, workspaceId?: string): Promise<Sent>
+  /** The history of the visitor's own conversation. Errors: those of VisitorAccess.authorize, ValidationFailed. */
+  listForVisitor(credentials: VisitorCredentials, query: PageQuery): Promise<MessagePage>
+  /** Errors: NotFound, ValidationFailed. */
+  list(conversationId: string, query: PageQuery, workspaceId?: string): Promise<MessagePage>
+}
+
+export interface MessagesDependencies {
+  access: VisitorAccess
+  log: EventLog
+  events: EventStore
+  conversations: ConversationStore
+  inbox: Inbox
+  settings: MessageSettings
+}
+
+/** Messages between visitors and agents: sends into the log, and the history out of it (contract, section 3). */
+export function createMessages({
+  access,
+  log,
+  events,
+  conversations,
+  inbox,
+  settings,
+}: MessagesDependencies): Messages {
+  async function conversationIn(conversationId: string, workspaceId: string | undefined): Promise<Conversation> {
+    const [conversation] = await conversations.find([conversationId])
+    if (!conversation || (workspaceId !== undefined && conversation.workspaceId !== workspaceId)) {
+      throw new ServiceError(ErrorCode.NOT_FOUND)
+    }
+    return conversation
+  }
+
+  async function pageOf(
+    conversationId: string,
+    { afterSequence, beforeSequence, limit = settings.historyPageDefault }: PageQuery,
+  ): Promise<MessagePage> {
+    validate(
+      field('/limit', limit, integer(1, settings.historyPageMax)),
+      afterSequence !== undefined && beforeSequence !== undefined
+        ? { path: '/beforeSequence', rule: 'not' }
+        : undefined,
+    )
+    const [found, heads, first] = await Promise.all([
+      events.messages({
+        conversationId,
+        ...(afterSequence === undefined ? {} : { after: afterSequence }),
+        ...(beforeSequence === undefined ? {} : { before: beforeSequence }),
+        limit: limit + 1,
+      }),
+      events.heads([conversationId]),
+      events.firstMessage(conversationId),
+    ])
+    const hasMore = found.length > limit
+    const messages = beforeSequence === undefined ? found.slice(0, limit) : found.slice(-limit)
+    return { messages, hasMore, lastSequence: heads.get(conversationId) ?? 0, oldestSequence: first?.sequence ?? 0 }
+  }
+
+  return {
+    async sendAsVisitor({ credentials, ...input }) {
+      const { session } = await access.authorize(credentials)
+      validate(
+        field('/clientOperationId', input.clientOperationId, operationId),
+        field('/body', input.body, messageBody(settings.bodyMaxLength)),
+        field('/contentType', input.contentType, oneOf('text')),
+        field('/locale', input.locale, locale),
+        ...pageContextIssues('/pageContext', input.pageContext, settings.pageContextMaxBytes),
+      )
+      const { sessionId, conversationId } = session
+      const { clientOperationId } = input
+      const sent = await log.append({
+        conversationId,
+        type: 'message.accepted',
+        operationKey: `${sessionId} ${clientOperationId}`,
+        inputHash: hashInput(input),
+        message: {
+          messageId: newId('msg'),
+          clientOperationId,
+          sessionId,
+          author: { kind: 'visitor' },
+          body: input.body,
+          contentType: 'text',
+          ...(input.locale === undefined ? {} : { locale: input.locale }),
+          state: 'queued',
+        },
+      })
+      inbox.record(sent.event)
+      return sent
+    },
+
+    async sendAsAgent({ conversationId, ...input }, workspaceId) {
+      await conversationIn(conversationId, workspaceId)
+      validate(
+        field('/clientOperationId', input.clientOperationId, operationId),
+        field('/body', input.body, messageBody(settings.bodyMaxLength)),
+        field('/agent/displayName', input.agent.displayName, text(0, 128)),
+        field('/agent/avatarUrl', input.agent.avatarUrl, url('https')),
+      )
+      const { displayName, avatarUrl } = input.agent
+      const sent = await log.append({
+        conversationId,
+        type: 'message.received',
+        operationKey: `agent ${input.clientOperationId}`,
+        inputHash: hashInput(input),
+        message: {
+          messageId: newId('msg'),
+          author: {
+            kind: 'agent',
+            ...(displayName === '' ? {} : { displayName }),
+            ...(avatarUrl === undefined ? {} : { avatarUrl }),
+          },
+          body: input.body,
+          contentType: 'text',
+          state: 'sent',
+        },
+      })
+      inbox.record(sent.event)
+      return sent
+    },
+
+    async listForVisitor(credentials, query) {
+      const { session } = await access.authorize(credentials)
+      return pageOf(session.conversationId, query)
+    },
+
+    async list(conversationId, query, workspaceId) {
+      await conversationIn(conversationId, workspaceId)
+      return pageOf(conversationId, query)
+    },
+  }
+}

@@ -1,0 +1,64 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { type FieldIssue, ServiceError } from './errors.ts'
+
+/** A field's rule: the name of what is broken, or undefined. */
+type Rule<T> = (value: T) => string | undefined
+
+const idempotencyKey = /^[A-Za-z0-9._:-]{1,128}$/
+const localeTag = /^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/
+const controlCharacter = /[^\P{Cc}\t\n]/u
+const colour = /^#[0-9a-f]{6}$/i
+
+/** Throws `ValidationFailed` with every broken rule; the values are never part of it. */
+export function validate(...fields: (FieldIssue | undefined)[]): void {
+  const issues = fields.filter((issue) => issue !== undefined)
+  if (issues.length > 0) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues })
+}
+
+/** One field against its rule; an absent value breaks only `required`. */
+export function field<T>(path: string, value: T | undefined, rule: Rule<T>): FieldIssue | undefined {
+  if (value === undefined) return undefined
+  const broken = rule(value)
+  return broken === undefined ? undefined : { path, rule: broken }
+}
+
+/** Plain text of `min` to `max` UTF-16 code units, with no control character but tab and newline. */
+export function text(min: number, max: number): Rule<string> {
+  return (value) => {
+    if (value.length < min) return 'minLength'
+    if (value.length > max) return 'maxLength'
+    return controlCharacter.test(value) || !value.isWellFormed() ? 'pattern' : undefined
+  }
+}
+
+/** A message's body: text that is not only white space (contract, section 3). */
+export function messageBody(max: number): Rule<string> {
+  return (value) => text(1, max)(value) ?? (value.trim() === '' ? 'pattern' : undefined)
+}
+
+export const isIdempotencyKey = (value: string): boolean => idempotencyKey.test(value)
+
+export const operationId: Rule<string> = (value) => (idempotencyKey.test(value) ? undefined : 'pattern')
+
+export const locale: Rule<string> = (value) =>
+  value.length > 35 ? 'maxLength' : localeTag.test(value) ? undefined : 'pattern'
+
+export const hexColour: Rule<string> = (value) => (colour.test(value) ? undefined : 'pattern')
+
+export function oneOf<T>(...allowed: T[]): Rule<T> {
+  return (value) => (allowed.includes(value) ? undefined : 'enum')
+}
+
+export function integer(minimum: number, maximum: number): Rule<number> {
+  return (value) => (value < minimum ? 'minimum' : value > maximum ? 'maximum' : undefined)
+}
+
+/** An absolute URL of one of the schemes, at most 2,048 characters, without user info. */
+export function url(...schemes: ('http' | 'https')[]): Rule<string> {
+  return (value) => {
+    if (value.length > 2048) return 'maxLength'
+    const parsed = URL.parse(value)
+    const allowed = parsed && schemes.some((scheme) => parsed.protocol === `${scheme}:`)
+    return allowed && parsed.username === '' && parsed.password === '' ? undefined : 'format'
+  }
+}

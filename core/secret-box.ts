@@ -1,0 +1,34 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import type { Keyring } from './keyring.ts'
+
+export interface SecretBox {
+  /** `<kid>.<nonce>.<ciphertext and tag>`, each part in base64url; AES-256-GCM. */
+  seal(plaintext: string): string
+  /** Errors: throws when the key is gone or the text was changed. */
+  open(sealed: string): string
+}
+
+/** Encryption of secrets at rest. */
+export function createSecretBox(keyring: Keyring): SecretBox {
+  return {
+    seal(plaintext) {
+      const { kid, key } = keyring.current('encryption')
+      const nonce = randomBytes(12)
+      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(kid))
+      const sealed = Buffer.concat([cipher.update(plaintext, 'utf8'), cipher.final(), cipher.getAuthTag()])
+      return [kid, nonce.toString('base64url'), sealed.toString('base64url')].join('.')
+    },
+
+    open(text) {
+      const [kid = '', nonce = '', body = ''] = text.split('.')
+      const found = keyring.find('encryption', kid)
+      if (!found)
+        throw new Error(`secret is sealed with the key ${JSON.stringify(kid)}, which SECRET_KEYS does not name`)
+      const bytes = Buffer.from(body, 'base64url')
+      const decipher = createDecipheriv('aes-256-gcm', found.key, Buffer.from(nonce, 'base64url'))
+        .setAAD(Buffer.from(kid))
+        .setAuthTag(bytes.subarray(-16))
+      return Buffer.concat([decipher.update(bytes.subarray(0, -16)), decipher.final()]).toString('utf8')
+    },
+  }
+}

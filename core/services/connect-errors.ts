@@ -1,0 +1,90 @@
+import { create } from '@bufbuild/protobuf'
+import { Code, ConnectError, type Interceptor } from '@connectrpc/connect'
+import type { Logger } from 'pino'
+import { ErrorCode, type ErrorInfo, ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { errorContracts, ServiceError, unavailable } from '../errors.ts'
+import { isStoreFault } from '../store/faults.ts'
+
+/** Any failure as a caller may see it: a public code, and nothing of what lies behind it. */
+export function toServiceError(error: unknown): ServiceError {
+  if (error instanceof ServiceError) return error
+  return isStoreFault(error) ? unavailable(error) : new ServiceError(ErrorCode.INTERNAL_ERROR, { cause: error })
+}
+
+export function toErrorInfo({ code, retryAfter, issues }: ServiceError): ErrorInfo {
+  const { name, retryable, terminal } = errorContracts.get(code)!
+  return create(ErrorInfoSchema, {
+    code: name,
+    retryable,
+    terminal,
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+    issues,
+  })
+}
+
+/** Turns every failure of a service into a Connect error with an ErrorInfo detail, and logs those that are ours. */
+export function errorInterceptor(logger: Logger): Interceptor {
+  function convert(error: unknown, procedure: string): ConnectError {
+    // A call that the caller gave up, or a message that was no message, is Connect's own to report.
+    if (error instanceof ConnectError) return error
+    const failure = toServiceError(error)
+    if (failure.code === ErrorCode.INTERNAL_ERROR || failure.code === ErrorCode.SERVICE_UNAVAILABLE) {
+      logger.error({ procedure, err: describe(failure.cause) }, 'call failed')
+    }
+    return new ConnectError(failure.message, connectCode(failure.code), undefined, [
+      { desc: ErrorInfoSchema, value: toErrorInfo(failure) },
+    ])
+  }
+
+  return (next) => async (request) => {
+    try {
+      const response = await next(request)
+      if (!response.stream) return response
+      return { ...response, message: convertStream(response.message, (error) => convert(error, request.url)) }
+    } catch (error) {
+      throw convert(error, request.url)
+    }
+  }
+}
+
+async function* convertStream<T>(messages: AsyncIterable<T>, convert: (error: unknown) => ConnectError) {
+  try {
+    yield* messages
+  } catch (error) {
+    throw convert(error)
+  }
+}
+
+/** What a log may hold of an error: its kind and where it came from, not its text, which may quote input. */
+function describe(cause: unknown) {
+  return cause instanceof Error
+    ? { type: cause.name, stack: cause.stack?.split('\n').slice(1, 6).join('\n') }
+    : undefined
+}
+
+function connectCode(code: ErrorCode): Code {
+  switch (errorContracts.get(code)?.httpStatus) {
+    case 400:
+    case 413:
+    case 415:
+      return Code.InvalidArgument
+    case 401:
+      return Code.Unauthenticated
+    case 403:
+      return Code.PermissionDenied
+    case 404:
+      return Code.NotFound
+    case 405:
+      return Code.Unimplemented
+    case 409:
+      return code === ErrorCode.IDEMPOTENCY_CONFLICT ? Code.AlreadyExists : Code.FailedPrecondition
+    case 410:
+      return Code.FailedPrecondition
+    case 429:
+      return Code.ResourceExhausted
+    case 503:
+      return Code.Unavailable
+    default:
+      return Code.Internal
+  }
+}

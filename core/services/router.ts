@@ -1,0 +1,25 @@
+import type { ConnectRouter, ConnectRouterOptions } from '@connectrpc/connect'
+import type { CoreContext } from '../context.ts'
+import { accessInterceptor } from './caller.ts'
+import { errorInterceptor } from './connect-errors.ts'
+import { messagingService } from './messaging.ts'
+import { sessionService } from './session.ts'
+import { workspaceService } from './workspace.ts'
+
+/** Every internal service of the core: the same for HTTP and for a transport in memory. */
+export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
+  return (router) => {
+    sessionService(router, core)
+    messagingService(router, core)
+    workspaceService(router, core)
+  }
+}
+
+/** Options for whatever serves the routes. Messages are not compressed: between parts it costs more than it saves. */
+export function coreRouterOptions({ access, logger }: CoreContext): ConnectRouterOptions {
+  return {
+    interceptors: [errorInterceptor(logger), accessInterceptor(access)],
+    readMaxBytes: 16 * 1024 * 1024,
+    acceptCompression: [],
+  }
+}

@@ -1,0 +1,151 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { ConnectRouter } from '@connectrpc/connect'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import {
+  CloseScope,
+  type SessionContentSchema,
+  SessionSchema,
+  SessionService,
+  type WidgetConfigSchema,
+} from '#proto/session/v1/session_pb.js'
+import type { CoreConfig } from '../config.ts'
+import type { CoreContext } from '../context.ts'
+import { ServiceError } from '../errors.ts'
+import type { SessionContent } from '../sessions.ts'
+import type { Session } from '../store/sessions.ts'
+import type { Installation } from '../store/workspaces.ts'
+import { callerOf } from './caller.ts'
+import { fromCredentials, fromPageContext, toPageContext } from './visitor.ts'
+
+/** `service.session.v1.SessionService` over the domain. */
+export function sessionService(
+  router: ConnectRouter,
+  { sessions, workspaces, visitorAccess, config, now }: CoreContext,
+): void {
+  router.service(SessionService, {
+    async checkOrigin({ origin }) {
+      return { allowed: await workspaces.isOriginKnown(origin) }
+    },
+
+    async getConfig({ publicSiteKey, origin }) {
+      return { config: toWidgetConfig(await workspaces.installationFor(publicSiteKey, origin), config) }
+    },
+
+    async createSession({ publicSiteKey, origin, clientInstanceId, locale, pageContext, idempotencyKey }) {
+      const page = fromPageContext(pageContext)
+      const { content, replayed } = await sessions.create({
+        publicSiteKey,
+        origin,
+        clientInstanceId,
+        ...(locale === undefined ? {} : { locale }),
+        ...(page && { pageContext: page }),
+        idempotencyKey,
+      })
+      return { session: toSessionContent(content), replayed }
+    },
+
+    async renewSession({ credentials, sessionId, renewalToken, lastSeenEventId, idempotencyKey }) {
+      const { content, replayed } = await sessions.renew({
+        credentials: fromCredentials(credentials),
+        sessionId,
+        renewalToken,
+        ...(lastSeenEventId === undefined ? {} : { lastSeenEventId }),
+        idempotencyKey,
+      })
+      return { session: toSessionContent(content), replayed }
+    },
+
+    async authorizeGrant({ credentials }) {
+      const { session, grantExpiresAt } = await visitorAccess.authorize(fromCredentials(credentials))
+      return { sessionId: session.sessionId, expiresAt: timestampFromDate(grantExpiresAt) }
+    },
+
+    async closeSession({ credentials, scope, idempotencyKey }) {
+      const scopes = {
+        [CloseScope.PANEL]: 'panel',
+        [CloseScope.CONTINUITY]: 'continuity',
+        [CloseScope.UNSPECIFIED]: undefined,
+      } as const
+      const named = scopes[scope]
+      if (!named) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/scope', rule: 'enum' }] })
+      const { content, replayed } = await sessions.close({
+        credentials: fromCredentials(credentials),
+        scope: named,
+        idempotencyKey,
+      })
+      return { ...content, replayed }
+    },
+
+    async getSession({ sessionId }, context) {
+      return { session: toSession(await sessions.find(sessionId, callerOf(context).workspaceId), now()) }
+    },
+
+    async revokeSession({ sessionId }, context) {
+      return { session: toSession(await sessions.revoke(sessionId, callerOf(context).workspaceId), now()) }
+    },
+
+    async banVisitor({ sessionId, reason }, context) {
+      return { session: toSession(await sessions.ban(sessionId, reason, callerOf(context).workspaceId), now()) }
+    },
+
+    async unbanVisitor({ sessionId }, context) {
+      return { session: toSession(await sessions.unban(sessionId, callerOf(context).workspaceId), now()) }
+    },
+  })
+}
+
+function toSessionContent({
+  expiresAt,
+  renewAfter,
+  ...content
+}: SessionContent): MessageInitShape<typeof SessionContentSchema> {
+  return { ...content, expiresAt: timestampFromDate(expiresAt), renewAfter: timestampFromDate(renewAfter) }
+}
+
+function toSession(session: Session, now: number) {
+  const { sessionId, workspaceId, connectionId, publicSiteKey, conversationId, visitorId, origin, locale } = session
+  const isOver = session.status === 'active' && session.grantExpiresAt.getTime() <= now
+  return create(SessionSchema, {
+    sessionId,
+    workspaceId,
+    connectionId,
+    publicSiteKey,
+    conversationId,
+    visitorId,
+    origin,
+    locale,
+    pageContext: toPageContext(session.pageContext),
+    state: isOver ? 'expired' : session.status,
+    createdAt: timestampFromDate(session.createdAt),
+    expiresAt: timestampFromDate(session.grantExpiresAt),
+  })
+}
+
+/** Languages that the browser package speaks. */
+const supportedLocales = ['en']
+
+function toWidgetConfig(installation: Installation, config: CoreConfig): MessageInitShape<typeof WidgetConfigSchema> {
+  const { publicSiteKey, defaultLocale, appearance, capabilities } = installation
+  return {
+    publicSiteKey,
+    defaultLocale,
+    supportedLocales: [...new Set([defaultLocale, ...supportedLocales])],
+    appearance,
+    capabilities,
+    consent: { required: false },
+    online: true,
+    limits: {
+      bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
+      pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
+      historyPageMax: config.HISTORY_PAGE_MAX,
+      screenshotMaxBytes: config.SCREENSHOT_MAX_BYTES,
+      outboxMax: config.OUTBOX_MAX,
+    },
+    realtime: {
+      heartbeatSeconds: config.HEARTBEAT_SECONDS,
+      reconnectMinMs: config.RECONNECT_MIN_MS,
+      reconnectMaxMs: config.RECONNECT_MAX_MS,
+    },
+  }
+}

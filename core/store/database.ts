@@ -1,0 +1,150 @@
+import {
+  type Collection,
+  type CreateIndexesOptions,
+  type Db,
+  type Document,
+  type IndexSpecification,
+  MongoClient,
+  MongoServerError,
+} from 'mongodb'
+import type { ConversationDocument } from './conversations.ts'
+import type { EventDocument } from './events.ts'
+import type { IdempotencyDocument } from './idempotency.ts'
+import type { SessionDocument, VisitorDocument } from './sessions.ts'
+import type { WakeupDocument } from './wakeups.ts'
+import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from './workspaces.ts'
+
+export interface Collections {
+  workspaces: Collection<WorkspaceDocument>
+  connections: Collection<ConnectionDocument>
+  installations: Collection<InstallationDocument>
+  sessions: Collection<SessionDocument>
+  visitors: Collection<VisitorDocument>
+  conversations: Collection<ConversationDocument>
+  events: Collection<EventDocument>
+  idempotency: Collection<IdempotencyDocument>
+  wakeups: Collection<WakeupDocument>
+}
+
+export interface Database {
+  collections: Collections
+  /** Resolves when the database answers; throws when it does not within a second. */
+  ping(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Bytes of the wake-up collection: a tail that falls further behind than this starts over. */
+const wakeupBytes = 16 * 1024 * 1024
+
+type IndexPlan = [
+  collection: keyof Collections,
+  keys: IndexSpecification,
+  options: CreateIndexesOptions & { name: string },
+]
+
+const indexes: IndexPlan[] = [
+  // The log's order: one event for each place in a conversation.
+  ['events', { conversationId: 1, sequence: 1 }, { name: 'by_sequence', unique: true }],
+  // One event for each logical operation. Prefixed with the conversation, so that it can stay unique when sharded.
+  [
+    'events',
+    { conversationId: 1, operationKey: 1 },
+    { name: 'by_operation', unique: true, partialFilterExpression: { operationKey: { $exists: true } } },
+  ],
+  ['conversations', { workspaceId: 1, lastMessageAt: -1, _id: -1 }, { name: 'by_activity' }],
+  ['sessions', { visitorId: 1, status: 1 }, { name: 'by_visitor' }],
+  ['installations', { origins: 1 }, { name: 'by_origin' }],
+  ['installations', { workspaceId: 1 }, { name: 'by_workspace' }],
+  ['idempotency', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
+]
+
+/**
+ * Connects, and makes the collections and indexes that are missing; several processes may do so at once.
+ * Every acknowledged write is journaled, and on a replica set held by the majority.
+ */
+export async function openDatabase(settings: { uri: string; name: string; timeoutMs: number }): Promise<Database> {
+  const client = new MongoClient(settings.uri, {
+    appName: 'service-core',
+    writeConcern: { w: 'majority', journal: true },
+    readPreference: 'primary',
+    serverSelectionTimeoutMS: settings.timeoutMs,
+    connectTimeoutMS: settings.timeoutMs,
+    timeoutMS: settings.timeoutMs,
+    ignoreUndefined: true,
+    maxPoolSize: 32,
+  })
+  try {
+    await client.connect()
+    const db = client.db(settings.name)
+    await createWakeups(db)
+    await createIndexes(db)
+    return {
+      collections: collectionsOf(db),
+      async ping() {
+        await db.command({ ping: 1 }, { timeoutMS: 1000 })
+      },
+      close: () => client.close(),
+    }
+  } catch (error) {
+    await client.close()
+    throw error
+  }
+}
+
+function collectionsOf(db: Db): Collections {
+  return {
+    workspaces: db.collection('workspaces'),
+    connections: db.collection('connections'),
+    installations: db.collection('installations'),
+    sessions: db.collection('sessions'),
+    visitors: db.collection('visitors'),
+    conversations: db.collection('conversations'),
+    events: db.collection('events'),
+    idempotency: db.collection('idempotency'),
+    wakeups: db.collection('wakeups'),
+  }
+}
+
+async function createWakeups(db: Db) {
+  try {
+    await db.createCollection('wakeups', { capped: true, size: wakeupBytes })
+  } catch (error) {
+    if (!hasCode(error, 'NamespaceExists')) throw error
+  }
+}
+
+async function createIndexes(db: Db) {
+  const plans = Map.groupBy(indexes, ([collection]) => collection)
+  await Promise.all(
+    [...plans].map(async ([collection, specifications]) => {
+      const wanted = specifications.map(
+        ([, key, options]) => ({ key, ...options }) as Parameters<Collection<Document>['createIndexes']>[0][number],
+      )
+      await untilSettled(() => db.collection(collection).createIndexes(wanted))
+    }),
+  )
+}
+
+/** Two processes that start together may ask for the same index at the same moment: one of them is told to come again. */
+async function untilSettled(attempt: () => Promise<unknown>) {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await attempt()
+      return
+    } catch (error) {
+      const passing = [
+        'ConflictingOperationInProgress',
+        'IndexBuildAborted',
+        'IndexBuildAlreadyInProgress',
+        'NamespaceExists',
+        'WriteConflict',
+      ]
+      if (tries >= 20 || !passing.some((name) => hasCode(error, name))) throw error
+      await new Promise((resolve) => setTimeout(resolve, 50 * tries))
+    }
+  }
+}
+
+function hasCode(error: unknown, codeName: string): boolean {
+  return error instanceof MongoServerError && error.codeName === codeName
+}

@@ -1,0 +1,161 @@
+import { type BulkWriteResult, MongoBulkWriteError, ObjectId, type WithId } from 'mongodb'
+import type { LogEvent } from '../log-events.ts'
+import type { Collections } from './database.ts'
+import { duplicateIndex } from './faults.ts'
+
+export type EventDocument = LogEvent
+
+/** What became of one event of a batch. */
+export type InsertOutcome = 'inserted' | 'sequence_taken' | 'operation_taken'
+
+export interface Range {
+  conversationId: string
+  after: number
+}
+
+export interface MessagePageQuery {
+  conversationId: string
+  after?: number
+  before?: number
+  limit: number
+}
+
+export interface EventStore {
+  /**
+   * Writes a batch, at most one event for each conversation: a second one could be kept while the first is refused, and
+   * so leave a place in the log that another process fills after readers have passed it.
+   * When it throws, each event may be written or not.
+   */
+  insert(events: LogEvent[]): Promise<InsertOutcome[]>
+  /** The events that operations left behind, in no order. */
+  findOperations(operations: { conversationId: string; operationKey: string }[]): Promise<LogEvent[]>
+  /** Sequence of the last event of each conversation that has one. */
+  heads(conversationIds: string[]): Promise<Map<string, number>>
+  /** Events after a place, in order. */
+  readAfter(range: Range, limit: number): Promise<LogEvent[]>
+  /** Events after a place in each of many conversations, in order within each; up to `limit` in all. */
+  readManyAfter(ranges: Range[], limit: number): Promise<LogEvent[]>
+  /** How many events lie after a place, counted up to `limit`. */
+  countAfter(range: Range, limit: number): Promise<number>
+  /** A page of messages ordered by sequence: the first ones after a place, or the last ones before it. */
+  messages(query: MessagePageQuery): Promise<LogEvent[]>
+  /** The conversation's first message. */
+  firstMessage(conversationId: string): Promise<LogEvent | undefined>
+  /** Sequence of the oldest event among the newest ones that came since; 0 when there is none. */
+  oldestSequence(conversationId: string, bounds: { since: Date; newest: number }): Promise<number>
+  /** Messages written since, by any process, in no order. */
+  messagesSince(time: Date): AsyncIterable<LogEvent>
+}
+
+export function createEventStore({ events }: Pick<Collections, 'events'>): EventStore {
+  const isMessage = { message: { $exists: true } }
+
+  return {
+    async insert(batch) {
+      const outcomes: InsertOutcome[] = batch.map(() => 'inserted')
+      try {
+        await events.insertMany(
+          batch.map((event) => ({ ...event })),
+          { ordered: false },
+        )
+      } catch (error) {
+        for (const [index, outcome] of refusals(error)) outcomes[index] = outcome
+      }
+      return outcomes
+    },
+
+    async findOperations(operations) {
+      return (await events.find({ $or: operations }).toArray()).map(toEvent)
+    },
+
+    async heads(conversationIds) {
+      // Sorted as the index runs backwards, so that the engine jumps from one conversation's end to the next one's.
+      const rows = await events
+        .aggregate<{ _id: string; head: number }>([
+          { $match: { conversationId: { $in: conversationIds } } },
+          { $sort: { conversationId: -1, sequence: -1 } },
+          { $group: { _id: '$conversationId', head: { $first: '$sequence' } } },
+        ])
+        .toArray()
+      return new Map(rows.map(({ _id, head }) => [_id, head]))
+    },
+
+    async readAfter({ conversationId, after }, limit) {
+      const found = events.find({ conversationId, sequence: { $gt: after } }, committed)
+      return (await found.sort({ sequence: 1 }).limit(limit).toArray()).map(toEvent)
+    },
+
+    async readManyAfter(ranges, limit) {
+      const found = events.find(
+        { $or: ranges.map(({ conversationId, after }) => ({ conversationId, sequence: { $gt: after } })) },
+        committed,
+      )
+      return (await found.sort({ conversationId: 1, sequence: 1 }).limit(limit).toArray()).map(toEvent)
+    },
+
+    countAfter({ conversationId, after }, limit) {
+      return events.countDocuments({ conversationId, sequence: { $gt: after } }, { limit })
+    },
+
+    async messages({ conversationId, after, before, limit }) {
+      const sequence = before === undefined ? { $gt: after ?? 0 } : { $lt: before }
+      const found = await events
+        .find({ conversationId, sequence, ...isMessage }, committed)
+        .sort({ sequence: before === undefined ? 1 : -1 })
+        .limit(limit)
+        .toArray()
+      const page = found.map(toEvent)
+      return before === undefined ? page : page.reverse()
+    },
+
+    async firstMessage(conversationId) {
+      const [first] = await events
+        .find({ conversationId, ...isMessage }, committed)
+        .sort({ sequence: 1 })
+        .limit(1)
+        .toArray()
+      return first && toEvent(first)
+    },
+
+    async oldestSequence(conversationId, { since, newest }) {
+      const options = { ...committed, projection: { _id: 0, sequence: 1 } }
+      const [edge] = await events
+        .find({ conversationId }, options)
+        .sort({ sequence: -1 })
+        .skip(newest - 1)
+        .limit(1)
+        .toArray()
+      const inWindow = { conversationId, sequence: { $gte: edge?.sequence ?? 0 }, occurredAt: { $gte: since } }
+      const [oldest] = await events.find(inWindow, options).sort({ sequence: 1 }).limit(1).toArray()
+      return oldest?.sequence ?? 0
+    },
+
+    async *messagesSince(time) {
+      const from = ObjectId.createFromTime(Math.floor(time.getTime() / 1000))
+      for await (const document of events.find({ _id: { $gte: from }, ...isMessage })) yield toEvent(document)
+    },
+  }
+}
+
+/** What a reader is shown must not be taken back by a failover. */
+const committed = { readConcern: { level: 'majority' } } as const
+
+function toEvent({ _id, ...event }: WithId<EventDocument>): LogEvent {
+  return event
+}
+
+/** Which events of a batch were refused, and why; throws when that is not all that went wrong. */
+function refusals(error: unknown): [number, InsertOutcome][] {
+  if (!(error instanceof MongoBulkWriteError) || hasWriteConcernError(error.result)) throw error
+  const failures = Array.isArray(error.writeErrors) ? error.writeErrors : [error.writeErrors]
+  return failures.map(({ index, code, errmsg }) => {
+    const name = duplicateIndex({ code, errmsg })
+    if (name === 'by_sequence') return [index, 'sequence_taken']
+    if (name === 'by_operation') return [index, 'operation_taken']
+    throw error
+  })
+}
+
+function hasWriteConcernError(result: BulkWriteResult): boolean {
+  return result.getWriteConcernError() !== undefined
+}

@@ -1,0 +1,61 @@
+import type { Collections } from './database.ts'
+
+export interface WakeupDocument {
+  /** Which process wrote it. */
+  from: string
+  /** Ends of conversations' logs, as the writer saw them. */
+  heads: [conversationId: string, sequence: number][]
+  /** Ids of sessions, connections and installations whose state changed. */
+  changed: string[]
+}
+
+export type Wakeup = Omit<WakeupDocument, 'from'>
+
+export interface WakeupStore {
+  publish(wakeup: WakeupDocument): Promise<void>
+  /**
+   * Every wake-up of every process, until the signal: `null` says that there is none left for now. Ends or throws when
+   * the cursor is lost, or was overtaken by the writers; some wake-ups are then missing.
+   */
+  follow(signal: AbortSignal): AsyncIterable<WakeupDocument | null>
+}
+
+/** How long the store holds a question open when there is nothing new, in milliseconds. */
+const patience = 400
+const batchSize = 1000
+
+export function createWakeupStore({ wakeups }: Pick<Collections, 'wakeups'>): WakeupStore {
+  return {
+    async publish(wakeup) {
+      // A hint: losing one costs time, and waiting for the journal would cost every send the same.
+      await wakeups.insertOne({ ...wakeup }, { writeConcern: { w: 1 } })
+    },
+
+    async *follow(signal) {
+      // A tailable cursor on an empty collection ends at once.
+      await wakeups.insertOne({ from: '', heads: [], changed: [] }, { writeConcern: { w: 1 } })
+      const cursor = wakeups.find(
+        {},
+        { tailable: true, awaitData: true, maxAwaitTimeMS: patience, batchSize, timeoutMS: 0, projection: { _id: 0 } },
+      )
+      const close = () => void cursor.close().catch(() => {})
+      signal.addEventListener('abort', close, { once: true })
+      try {
+        for (let taken = 0; !signal.aborted && !cursor.closed; ) {
+          const wakeup = await cursor.tryNext()
+          if (wakeup !== null) {
+            yield wakeup
+            taken += 1
+          }
+          if (cursor.bufferedCount() > 0) continue
+          // A full batch says nothing of what comes after it.
+          if (taken < batchSize) yield null
+          taken = 0
+        }
+      } finally {
+        signal.removeEventListener('abort', close)
+        await cursor.close()
+      }
+    },
+  }
+}

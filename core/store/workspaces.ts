@@ -1,0 +1,129 @@
+import type { Collections } from './database.ts'
+
+export interface Workspace {
+  workspaceId: string
+  name: string
+  createdAt: Date
+}
+
+export type ConnectionStatus = 'enabled' | 'disabled'
+
+export interface Connection {
+  connectionId: string
+  workspaceId: string
+  name: string
+  status: ConnectionStatus
+  /** Counts the changes of the status. */
+  statusVersion: number
+}
+
+export interface Appearance {
+  title: string
+  greeting: string
+  accentColor: string
+  position: 'left' | 'right'
+  logoUrl?: string
+}
+
+export const capabilityNames = [
+  'identity',
+  'typing',
+  'pageContext',
+  'navigation',
+  'screenshots',
+  'preChatForm',
+  'offlineForm',
+  'messageRetryRoute',
+] as const
+
+export type Capabilities = Record<(typeof capabilityNames)[number], boolean>
+
+export interface Installation {
+  publicSiteKey: string
+  connectionId: string
+  workspaceId: string
+  origins: string[]
+  enabled: boolean
+  appearance: Appearance
+  capabilities: Capabilities
+  defaultLocale: string
+  /** The live identity secrets, sealed; the current one first, two at most. */
+  identitySecrets: { kid: string; sealed: string }[]
+}
+
+export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string }
+export type ConnectionDocument = Omit<Connection, 'connectionId'> & { _id: string }
+export type InstallationDocument = Omit<Installation, 'publicSiteKey'> & { _id: string }
+
+export interface WorkspaceStore {
+  /** An insert of what is there already changes nothing, so that two processes can seed the same. */
+  insertWorkspace(workspace: Workspace): Promise<void>
+  findWorkspace(workspaceId: string): Promise<Workspace | undefined>
+  insertConnection(connection: Connection): Promise<void>
+  findConnections(connectionIds: string[]): Promise<Connection[]>
+  setConnectionStatus(connectionId: string, status: ConnectionStatus): Promise<void>
+  insertInstallation(installation: Installation): Promise<void>
+  findInstallations(publicSiteKeys: string[]): Promise<Installation[]>
+  listInstallations(workspaceId: string): Promise<Installation[]>
+  updateInstallation(publicSiteKey: string, changes: Partial<Installation>): Promise<void>
+  /** Whether an enabled installation has one of the entries. */
+  anyInstallationAllows(originEntries: string[]): Promise<boolean>
+}
+
+type WorkspaceCollections = Pick<Collections, 'workspaces' | 'connections' | 'installations'>
+
+export function createWorkspaceStore({ workspaces, connections, installations }: WorkspaceCollections): WorkspaceStore {
+  return {
+    async insertWorkspace({ workspaceId, ...rest }) {
+      await workspaces.updateOne({ _id: workspaceId }, { $setOnInsert: rest }, { upsert: true })
+    },
+
+    async findWorkspace(workspaceId) {
+      const found = await workspaces.findOne({ _id: workspaceId })
+      return found ? toWorkspace(found) : undefined
+    },
+
+    async insertConnection({ connectionId, ...rest }) {
+      await connections.updateOne({ _id: connectionId }, { $setOnInsert: rest }, { upsert: true })
+    },
+
+    async findConnections(connectionIds) {
+      return (await connections.find({ _id: { $in: connectionIds } }).toArray()).map(toConnection)
+    },
+
+    async setConnectionStatus(connectionId, status) {
+      await connections.updateOne(
+        { _id: connectionId, status: { $ne: status } },
+        { $set: { status }, $inc: { statusVersion: 1 } },
+      )
+    },
+
+    async insertInstallation({ publicSiteKey, ...rest }) {
+      await installations.updateOne({ _id: publicSiteKey }, { $setOnInsert: rest }, { upsert: true })
+    },
+
+    async findInstallations(publicSiteKeys) {
+      return (await installations.find({ _id: { $in: publicSiteKeys } }).toArray()).map(toInstallation)
+    },
+
+    async listInstallations(workspaceId) {
+      return (await installations.find({ workspaceId }).sort({ _id: 1 }).toArray()).map(toInstallation)
+    },
+
+    async updateInstallation(publicSiteKey, { publicSiteKey: _, ...changes }) {
+      await installations.updateOne({ _id: publicSiteKey }, { $set: changes })
+    },
+
+    async anyInstallationAllows(originEntries) {
+      const found = await installations.findOne(
+        { origins: { $in: originEntries }, enabled: true },
+        { projection: { _id: 1 } },
+      )
+      return found !== null
+    },
+  }
+}
+
+const toWorkspace = ({ _id, ...rest }: WorkspaceDocument): Workspace => ({ workspaceId: _id, ...rest })
+const toConnection = ({ _id, ...rest }: ConnectionDocument): Connection => ({ connectionId: _id, ...rest })
+const toInstallation = ({ _id, ...rest }: InstallationDocument): Installation => ({ publicSiteKey: _id, ...rest })

@@ -1,0 +1,218 @@
+import type { Feed, Feeds } from './feeds.ts'
+import { encodeEvent, endsSession, type LogEvent } from './log-events.ts'
+import type { ReplayWindow } from './replay-window.ts'
+import type { Session } from './store/sessions.ts'
+
+/** An event as it goes out, encoded once for all its readers. */
+export interface EncodedEvent {
+  id: string
+  sequence: number
+  type: string
+  json: string
+}
+
+/** Where the frames of one gateway's subscriptions go. */
+export interface SubscriptionSink {
+  opened(subscriptionId: number, session: Session, position: { epoch: string; sequence: number }): void
+  event(subscriptionIds: number[], event: EncodedEvent): void
+  /** The log went on with what is not for these. */
+  advanced(subscriptionIds: number[], sequence: number): void
+  /** The replay goes on when it is told to. */
+  paused(subscriptionId: number): void
+  closed(subscriptionId: number, error?: unknown): void
+}
+
+export interface Subscription {
+  readonly id: number
+  readonly sink: SubscriptionSink
+  readonly session: Session
+  readonly epoch: string
+  feed: Feed<Subscription>
+  /** Everything up to here that is for it has been sent. */
+  position: number
+  /** `live` follows the feed; `replaying` reads the log by itself until it has caught up. */
+  mode: 'replaying' | 'paused' | 'live' | 'ended'
+}
+
+/** Events in one read of a replay, and bytes after which it waits for the reader. */
+const replayPage = 100
+const replayBytes = 64 * 1024
+
+export interface StartPoint {
+  afterSequence?: number
+  lastEventId?: string
+}
+
+export interface Subscriptions {
+  /** Starts a subscription of an authorised session. Errors: those of the store. */
+  open(request: {
+    id: number
+    sink: SubscriptionSink
+    session: Session
+    epoch: string
+    start: StartPoint
+  }): Promise<Subscription>
+  /** The reader has room again. */
+  resume(subscription: Subscription): void
+  close(subscription: Subscription): void
+  /** Delivers an event of a feed to those who follow it. */
+  deliver(feed: Feed<Subscription>, event: LogEvent): void
+}
+
+export interface SubscriptionsDependencies {
+  feeds: () => Feeds<Subscription>
+  replayWindow: ReplayWindow
+  onOpened: (subscription: Subscription) => void
+  /** However it ended. */
+  onEnded: (subscription: Subscription) => void
+}
+
+/** Streams of events: replay from the log, then live, without a hole or a double between the two (contract, section 4). */
+export function createSubscriptions({
+  feeds,
+  replayWindow,
+  onOpened,
+  onEnded,
+}: SubscriptionsDependencies): Subscriptions {
+  /** The latest event of each feed in its encoded form, since many may read it. */
+  let lastEncoded: { event: LogEvent; encoded: EncodedEvent } | undefined
+
+  function encode(event: LogEvent, epoch: string): EncodedEvent {
+    if (lastEncoded?.event !== event) {
+      const { sequence, type } = event
+      lastEncoded = { event, encoded: { id: `${epoch}-${sequence}`, sequence, type, json: encodeEvent(event) } }
+    }
+    return lastEncoded.encoded
+  }
+
+  function close(subscription: Subscription): boolean {
+    if (subscription.mode === 'ended') return false
+    subscription.mode = 'ended'
+    feeds().leave(subscription.feed, subscription)
+    onEnded(subscription)
+    return true
+  }
+
+  function end(subscription: Subscription, error?: unknown) {
+    if (close(subscription)) subscription.sink.closed(subscription.id, error)
+  }
+
+  async function replay(subscription: Subscription) {
+    try {
+      for (let bytes = 0; subscription.mode === 'replaying'; ) {
+        const { feed, position, sink } = subscription
+        if (position >= feed.through) {
+          subscription.mode = 'live'
+          return
+        }
+        const { through } = feed
+        const page = await replayWindow.read(feed.conversationId, position, replayPage)
+        if (subscription.mode !== 'replaying') return
+        for (const event of page) {
+          if (!concerns(event, subscription)) continue
+          const encoded = encode(event, subscription.epoch)
+          bytes += encoded.json.length
+          sink.event([subscription.id], encoded)
+          if (endsSession(event.type)) return end(subscription)
+        }
+        const last = page.at(-1)?.sequence ?? position
+        subscription.position = page.length < replayPage ? Math.max(last, through) : last
+        sink.advanced([subscription.id], subscription.position)
+        if (bytes >= replayBytes && subscription.position < feed.through) {
+          subscription.mode = 'paused'
+          sink.paused(subscription.id)
+        }
+      }
+    } catch (error) {
+      end(subscription, error)
+    }
+  }
+
+  return {
+    async open({ id, sink, session, epoch, start }) {
+      const subscription: Subscription = {
+        id,
+        sink,
+        session,
+        epoch,
+        feed: undefined as never,
+        position: 0,
+        mode: 'replaying',
+      }
+      const feed = await feeds().join(session.conversationId, subscription)
+      subscription.feed = feed
+      try {
+        onOpened(subscription)
+        const verdict = await replayWindow.judge(session.conversationId, { epoch, head: feed.through, start })
+        if (verdict.state === 'ready') {
+          subscription.position = verdict.sequence
+          sink.opened(id, session, { epoch, sequence: verdict.sequence })
+          void replay(subscription)
+        } else {
+          sink.opened(id, session, { epoch, sequence: feed.through })
+          sink.event([id], resetRequired(epoch, feed.through, verdict))
+          end(subscription)
+        }
+      } catch (error) {
+        close(subscription)
+        throw error
+      }
+      return subscription
+    },
+
+    resume(subscription) {
+      if (subscription.mode !== 'paused') return
+      subscription.mode = 'replaying'
+      void replay(subscription)
+    },
+
+    close(subscription) {
+      close(subscription)
+    },
+
+    deliver(feed, event) {
+      const readers = new Map<SubscriptionSink, { heard: number[]; passed: number[] }>()
+      const ended: Subscription[] = []
+      let epoch = ''
+      for (const subscription of feed.members) {
+        if (subscription.mode !== 'live') continue
+        subscription.position = event.sequence
+        epoch = subscription.epoch
+        let group = readers.get(subscription.sink)
+        if (!group) {
+          group = { heard: [], passed: [] }
+          readers.set(subscription.sink, group)
+        }
+        if (!concerns(event, subscription)) group.passed.push(subscription.id)
+        else {
+          group.heard.push(subscription.id)
+          if (endsSession(event.type)) ended.push(subscription)
+        }
+      }
+      for (const [sink, { heard, passed }] of readers) {
+        if (heard.length > 0) sink.event(heard, encode(event, epoch))
+        if (passed.length > 0) sink.advanced(passed, event.sequence)
+      }
+      for (const subscription of ended) end(subscription)
+    },
+  }
+}
+
+/** Events of one session go to that session's streams only. */
+function concerns({ sessionId }: LogEvent, { session }: Subscription): boolean {
+  return sessionId === undefined || sessionId === session.sessionId
+}
+
+function resetRequired(epoch: string, head: number, verdict: { reason: string; at: Date }): EncodedEvent {
+  return {
+    id: `${epoch}-${head}`,
+    sequence: head,
+    type: 'replay.reset.required',
+    json: JSON.stringify({
+      sequence: head,
+      type: 'replay.reset.required',
+      occurredAt: verdict.at.toISOString(),
+      data: { reason: verdict.reason, reauthenticationRequired: false },
+    }),
+  }
+}

@@ -1,0 +1,119 @@
+import type { Logger } from 'pino'
+import type { Wakeup, WakeupStore } from './store/wakeups.ts'
+
+export interface Wakeups {
+  /** Tells the other processes how far a conversation's log goes. Never waits, never fails: it is a hint. */
+  logAdvanced(conversationId: string, sequence: number): void
+  /** Tells every process that the state of these ids changed. Resolves when the others can see it. */
+  stateChanged(...ids: string[]): Promise<void>
+  /** Whether this process has just been told everything there is to know: what is cached is true to within a second. */
+  isCurrent(): boolean
+  start(): void
+  stop(): Promise<void>
+}
+
+export interface WakeupListener {
+  /** Other processes wrote. */
+  onWakeup(wakeup: Wakeup): void
+  /** Wake-ups may have been missed: whatever is cached or followed must be looked up again. */
+  onGap(): void
+}
+
+/** After this long without word from the store, in milliseconds, a cache is not to be trusted. */
+const currentFor = 900
+
+export interface WakeupsDependencies {
+  store: WakeupStore
+  processId: string
+  listener: WakeupListener
+  logger: Logger
+  /** Milliseconds of a clock that never goes back. */
+  monotonic: () => number
+}
+
+/**
+ * How the cores wake each other: each write batch leaves one small document in a capped collection, which every core
+ * follows. The log and the state themselves are always read from where they are kept.
+ */
+export function createWakeups({ store, processId, listener, logger, monotonic }: WakeupsDependencies): Wakeups {
+  let heads = new Map<string, number>()
+  let changed = new Set<string>()
+  let publishing: Promise<void> | undefined
+  let caughtUpAt = Number.NEGATIVE_INFINITY
+  let following: Promise<void> = Promise.resolve()
+  const stopping = new AbortController()
+
+  /** Whatever came up while the last wake-up was being written goes into the next one. */
+  async function publishAll() {
+    await null
+    while (heads.size > 0 || changed.size > 0) {
+      const wakeup = { from: processId, heads: [...heads], changed: [...changed] }
+      heads = new Map()
+      changed = new Set()
+      await store.publish(wakeup)
+    }
+  }
+
+  function publish(): Promise<void> {
+    publishing ??= publishAll().finally(() => {
+      publishing = undefined
+    })
+    return publishing
+  }
+
+  async function follow() {
+    for (let failures = 0; !stopping.signal.aborted; failures += 1) {
+      try {
+        for await (const wakeup of store.follow(stopping.signal)) {
+          failures = 0
+          if (wakeup !== null) {
+            if (wakeup.from !== processId) listener.onWakeup(wakeup)
+            continue
+          }
+          if (caughtUpAt === Number.NEGATIVE_INFINITY) listener.onGap()
+          caughtUpAt = monotonic()
+        }
+      } catch (error) {
+        if (!stopping.signal.aborted) logger.warn({ reason: (error as Error).name }, 'wake-ups lost, following anew')
+      }
+      caughtUpAt = Number.NEGATIVE_INFINITY
+      if (!stopping.signal.aborted) await pause(Math.min(50 * 2 ** failures, 1000), stopping.signal)
+    }
+  }
+
+  return {
+    logAdvanced(conversationId, sequence) {
+      heads.set(conversationId, Math.max(sequence, heads.get(conversationId) ?? 0))
+      publish().catch((error: Error) => logger.warn({ reason: error.name }, 'wake-up not written'))
+    },
+
+    async stateChanged(...ids) {
+      for (const id of ids) changed.add(id)
+      listener.onWakeup({ heads: [], changed: ids })
+      await publish()
+    },
+
+    isCurrent: () => monotonic() - caughtUpAt < currentFor,
+
+    start() {
+      following = follow()
+    },
+
+    async stop() {
+      stopping.abort()
+      await Promise.allSettled([following, publishing])
+    },
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, ms)
+    signal.addEventListener('abort', done, { once: true })
+    function done() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+  })
+}
