@@ -69,7 +69,8 @@ export async function openDatabase(settings: { uri: string; name: string; timeou
     readPreference: 'primary',
     serverSelectionTimeoutMS: settings.timeoutMs,
     connectTimeoutMS: settings.timeoutMs,
-    timeoutMS: settings.timeoutMs,
+    socketTimeoutMS: settings.timeoutMs,
+    waitQueueTimeoutMS: settings.timeoutMs,
     ignoreUndefined: true,
     maxPoolSize: 32,
   })
@@ -81,7 +82,7 @@ export async function openDatabase(settings: { uri: string; name: string; timeou
     return {
       collections: collectionsOf(db),
       async ping() {
-        await db.command({ ping: 1 }, { timeoutMS: 1000 })
+        await db.command({ ping: 1, maxTimeMS: 1000 })
       },
       close: () => client.close(),
     }

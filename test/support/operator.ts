@@ -1,0 +1,25 @@
+import { type Client, createClient, type Interceptor } from '@connectrpc/connect'
+import { createConnectTransport } from '@connectrpc/connect-node'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { SessionService } from '#proto/session/v1/session_pb.js'
+import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+
+export interface Operator {
+  messaging: Client<typeof MessagingService>
+  sessions: Client<typeof SessionService>
+  workspaces: Client<typeof WorkspaceService>
+}
+
+/** An internal service, or an operator's tool: Connect calls with a service token. */
+export function operatorOf(coreUrl: string, token: string): Operator {
+  const authorize: Interceptor = (next) => (request) => {
+    request.header.set('authorization', `Bearer ${token}`)
+    return next(request)
+  }
+  const transport = createConnectTransport({ baseUrl: coreUrl, httpVersion: '2', interceptors: [authorize] })
+  return {
+    messaging: createClient(MessagingService, transport),
+    sessions: createClient(SessionService, transport),
+    workspaces: createClient(WorkspaceService, transport),
+  }
+}
