@@ -36,8 +36,9 @@ export function isOriginAllowed(origin: string, entries: readonly string[]): boo
   return entriesAllowing(origin).some((entry) => entries.includes(entry))
 }
 
+/** An origin as browsers write it; a host with a wildcard in it is nobody's. */
 function canonicalOrigin(text: string): string | undefined {
-  if (text.length > 512) return undefined
+  if (text.length > 512 || text.includes('*')) return undefined
   const parsed = URL.parse(text)
   return parsed && (parsed.protocol === 'http:' || parsed.protocol === 'https:') ? parsed.origin : undefined
 }

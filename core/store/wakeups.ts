@@ -36,7 +36,7 @@ export function createWakeupStore({ wakeups }: Pick<Collections, 'wakeups'>): Wa
       await wakeups.insertOne({ from: '', heads: [], changed: [] }, { writeConcern: { w: 1 } })
       const cursor = wakeups.find(
         {},
-        { tailable: true, awaitData: true, maxAwaitTimeMS: patience, batchSize, timeoutMS: 0, projection: { _id: 0 } },
+        { tailable: true, awaitData: true, maxAwaitTimeMS: patience, batchSize, projection: { _id: 0 } },
       )
       const close = () => void cursor.close().catch(() => {})
       signal.addEventListener('abort', close, { once: true })

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest'
+import { entriesAllowing, isOriginAllowed, isOriginEntry } from './origins.ts'
+
+describe('origins', () => {
+  it.each([
+    ['https://shop.example', true],
+    ['http://localhost:8081', true],
+    ['https://*.example.com', true],
+    ['https://*.example.com:8443', true],
+    ['https://shop.example/', false],
+    ['https://shop.example:443', false],
+    ['https://SHOP.example', false],
+    ['https://user@shop.example', false],
+    ['http://*.example.com', false],
+    ['https://*.com', false],
+    ['https://*', false],
+    ['https://shop.*.com', false],
+    ['ftp://shop.example', false],
+    ['null', false],
+    ['*', false],
+    ['', false],
+  ])('%s is an entry of an installation: %s', (entry, expected) => {
+    expect(isOriginEntry(entry)).toBe(expected)
+  })
+
+  it.each([
+    ['https://shop.example', ['https://shop.example'], true],
+    ['http://shop.example', ['https://shop.example'], false],
+    ['https://shop.example:8443', ['https://shop.example'], false],
+    ['https://shop.example.evil.test', ['https://shop.example'], false],
+    ['https://a.example.com', ['https://*.example.com'], true],
+    ['https://a.b.example.com', ['https://*.example.com'], true],
+    ['https://example.com', ['https://*.example.com'], false],
+    ['https://badexample.com', ['https://*.example.com'], false],
+    ['http://a.example.com', ['https://*.example.com'], false],
+    ['https://a.example.com:8443', ['https://*.example.com'], false],
+    ['https://a.example.com:8443', ['https://*.example.com:8443'], true],
+    ['null', ['null'], false],
+    ['https://*.example.com', ['https://*.example.com'], false],
+    ['', [''], false],
+  ])('%s with %j: %s', (origin, entries, expected) => {
+    expect(isOriginAllowed(origin, entries)).toBe(expected)
+  })
+
+  it('names every entry that would allow an origin, and none for what no page can be', () => {
+    expect(entriesAllowing('https://a.b.example.com')).toEqual([
+      'https://a.b.example.com',
+      'https://*.b.example.com',
+      'https://*.example.com',
+      'https://*.com',
+    ])
+    expect(entriesAllowing('file:///etc/passwd')).toEqual([])
+  })
+})
