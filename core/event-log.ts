@@ -2,6 +2,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError, unavailable } from './errors.ts'
 import type { LogEvent } from './log-events.ts'
 import type { LogHeads } from './log-heads.ts'
+import { createSingleFlight } from './single-flight.ts'
 import type { EventStore } from './store/events.ts'
 
 /** An event that has no place in the log yet. */
@@ -57,12 +58,10 @@ export function createEventLog({
   maxWaiting = 20_000,
 }: EventLogDependencies): EventLog {
   let waiting: Pending[] = []
-  let writing: Promise<void> | undefined
 
-  async function writeAll() {
-    // Let everything that is on its way in this turn come along.
-    await null
-    while (waiting.length > 0) {
+  const writing = createSingleFlight(
+    () => waiting.length > 0,
+    async () => {
       const batch = takeBatch()
       try {
         await write(batch)
@@ -70,8 +69,8 @@ export function createEventLog({
         heads.forget(batch.map(({ draft }) => draft.conversationId))
         for (const { reject } of batch) reject(unavailable(error))
       }
-    }
-  }
+    },
+  )
 
   /** One event for each conversation, in the order of arrival. */
   function takeBatch(): Pending[] {
@@ -147,14 +146,10 @@ export function createEventLog({
       if (waiting.length >= maxWaiting) return Promise.reject(unavailable())
       const { promise, resolve, reject } = Promise.withResolvers<Appended>()
       waiting.push({ draft, tries: 0, resolve, reject })
-      writing ??= writeAll().finally(() => {
-        writing = undefined
-      })
+      void writing.run()
       return promise
     },
 
-    async drain() {
-      while (writing) await writing
-    },
+    drain: writing.settled,
   }
 }

@@ -3,6 +3,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from './errors.ts'
 import type { LogEvent } from './log-events.ts'
 import { field, integer, validate } from './rules.ts'
+import { createSingleFlight } from './single-flight.ts'
 import type { Activity, Conversation, ConversationStore } from './store/conversations.ts'
 import type { EventStore } from './store/events.ts'
 
@@ -35,7 +36,6 @@ export function createInbox(dependencies: {
 }): Inbox {
   const { conversations, events, logger, now } = dependencies
   let noted = new Map<string, Activity>()
-  let writing: Promise<void> | undefined
 
   function note({ conversationId, sequence, occurredAt, message }: LogEvent) {
     const earlier = noted.get(conversationId)
@@ -49,39 +49,30 @@ export function createInbox(dependencies: {
     })
   }
 
-  async function writeAll() {
-    await null
-    while (noted.size > 0) {
+  const writing = createSingleFlight(
+    () => noted.size > 0,
+    async () => {
       const activities = [...noted.values()]
       noted = new Map()
-      await conversations.recordActivity(activities)
-    }
-  }
-
-  function write(): Promise<void> {
-    writing ??= writeAll()
-      .catch((error: Error) => logger.warn({ reason: error.name }, 'inbox not updated'))
-      .finally(() => {
-        writing = undefined
-      })
-    return writing
-  }
-
-  async function drain() {
-    while (writing) await writing
-  }
+      try {
+        await conversations.recordActivity(activities)
+      } catch (error) {
+        logger.warn({ reason: (error as Error).name }, 'inbox not updated')
+      }
+    },
+  )
 
   return {
     record(event) {
       note(event)
-      void write()
+      void writing.run()
     },
 
     async list({ workspaceId, limit = defaultPage, pageToken }) {
       validate(field('/limit', limit, integer(1, maxPage)))
       const before = pageToken === undefined ? undefined : readPageToken(pageToken)
       // What this process has just accepted is to be seen.
-      await drain()
+      await writing.settled()
       const found = await conversations.listActive({
         ...(workspaceId === undefined ? {} : { workspaceId }),
         ...(before && { before }),
@@ -94,10 +85,10 @@ export function createInbox(dependencies: {
 
     async reconcile() {
       for await (const event of events.messagesSince(new Date(now() - reconcileMs))) note(event)
-      await write()
+      await writing.run()
     },
 
-    drain,
+    drain: writing.settled,
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { createSingleFlight } from './single-flight.ts'
 import type { Wakeup, WakeupStore } from './store/wakeups.ts'
 
 export interface Wakeups {
@@ -38,28 +39,20 @@ export interface WakeupsDependencies {
 export function createWakeups({ store, processId, listener, logger, monotonic }: WakeupsDependencies): Wakeups {
   let heads = new Map<string, number>()
   let changed = new Set<string>()
-  let publishing: Promise<void> | undefined
   let caughtUpAt = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
   const stopping = new AbortController()
 
   /** Whatever came up while the last wake-up was being written goes into the next one. */
-  async function publishAll() {
-    await null
-    while (heads.size > 0 || changed.size > 0) {
+  const publishing = createSingleFlight(
+    () => heads.size > 0 || changed.size > 0,
+    async () => {
       const wakeup = { from: processId, heads: [...heads], changed: [...changed] }
       heads = new Map()
       changed = new Set()
       await store.publish(wakeup)
-    }
-  }
-
-  function publish(): Promise<void> {
-    publishing ??= publishAll().finally(() => {
-      publishing = undefined
-    })
-    return publishing
-  }
+    },
+  )
 
   async function follow() {
     for (let failures = 0; !stopping.signal.aborted; failures += 1) {
@@ -84,13 +77,13 @@ export function createWakeups({ store, processId, listener, logger, monotonic }:
   return {
     logAdvanced(conversationId, sequence) {
       heads.set(conversationId, Math.max(sequence, heads.get(conversationId) ?? 0))
-      publish().catch((error: Error) => logger.warn({ reason: error.name }, 'wake-up not written'))
+      publishing.run().catch((error: Error) => logger.warn({ reason: error.name }, 'wake-up not written'))
     },
 
     async stateChanged(...ids) {
       for (const id of ids) changed.add(id)
       listener.onWakeup({ heads: [], changed: ids })
-      await publish()
+      await publishing.run()
     },
 
     isCurrent: () => monotonic() - caughtUpAt < currentFor,
@@ -101,7 +94,7 @@ export function createWakeups({ store, processId, listener, logger, monotonic }:
 
     async stop() {
       stopping.abort()
-      await Promise.allSettled([following, publishing])
+      await Promise.allSettled([following, publishing.settled()])
     },
   }
 }
