@@ -32,7 +32,7 @@ const sharedEvents = 1000
 
 /** What can still be replayed: the newest events, bounded in number and age. */
 export function createReplayWindow(
-  events: Pick<EventStore, 'readAfter' | 'readManyAfter' | 'countAfter' | 'oldestSequence'>,
+  events: Pick<EventStore, 'heads' | 'readAfter' | 'readManyAfter' | 'countAfter' | 'oldestSequence'>,
   settings: ReplayWindowSettings,
   now: () => number,
 ): ReplayWindow {
@@ -74,7 +74,11 @@ export function createReplayWindow(
       const positions = [last?.sequence, start.afterSequence].filter((sequence) => sequence !== undefined)
       if (positions.length === 0) return { state: 'ready', sequence: head }
       const sequence = Math.max(...positions)
-      if (sequence > head) return reset('position_unknown')
+      // The client may have it from another process, whose wake-up is still on its way to this one.
+      if (sequence > head) {
+        const heads = await events.heads([conversationId])
+        return sequence > (heads.get(conversationId) ?? 0) ? reset('position_unknown') : { state: 'ready', sequence }
+      }
       if (sequence === head) return { state: 'ready', sequence }
       const tooMany = async () =>
         head - sequence > settings.maxEvents &&

@@ -34,10 +34,10 @@ const epoch = 'e1'
 const windowEvents = 20
 
 /** One core's streams over the log, and another core's writes into it that it may or may not be told of. */
-function createStreams({ now = Date.now }: { now?: () => number } = {}) {
+function createStreams({ now = Date.now, maxEvents = windowEvents }: { now?: () => number; maxEvents?: number } = {}) {
   const subscriptions = createSubscriptions({
     feeds: () => feeds,
-    replayWindow: createReplayWindow(store, { maxEvents: windowEvents, maxAge: 3600 }, now),
+    replayWindow: createReplayWindow(store, { maxEvents, maxAge: 3600 }, now),
     onOpened() {},
     onEnded() {},
   })
@@ -170,14 +170,17 @@ describe('a stream', () => {
   })
 
   it('waits after 64 KiB of replay until its reader has room', async () => {
-    const streams = createStreams()
+    const streams = createStreams({ maxEvents: 500 })
     const conversationId = newId('cnv')
-    const big = 'x'.repeat(30_000)
-    for (let count = 0; count < 5; count += 1) await append(streams.local, conversationId, `${big}${count}`)
-    // Pages are read whole, so that the wait shows only where there is another page: here the log moves on.
+    const big = 'x'.repeat(1000)
+    for (let count = 0; count < 150; count += 1) await append(streams.local, conversationId, `${big}${count}`)
     const reader = await read(streams, conversationId, { afterSequence: 0 })
-    await until('the replay', () => reader.events.length === 5)
-    expect(reader.paused).toBe(0)
+    await until('the pause', () => reader.paused === 1)
+    expect(sequencesOf(reader)).toEqual(upTo(100))
+    await append(streams.local, conversationId, 'while it waits')
+    streams.subscriptions.resume(reader.subscription!)
+    await until('the rest', () => reader.events.length === 151)
+    expect(sequencesOf(reader)).toEqual(upTo(151))
   })
 
   it('hears only the events of its own session', async () => {

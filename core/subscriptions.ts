@@ -175,7 +175,8 @@ export function createSubscriptions({
       const ended: Subscription[] = []
       let epoch = ''
       for (const subscription of feed.members) {
-        if (subscription.mode !== 'live') continue
+        // A position may be ahead of the feed for a moment, when it was given out by another process.
+        if (subscription.mode !== 'live' || event.sequence <= subscription.position) continue
         subscription.position = event.sequence
         epoch = subscription.epoch
         let group = readers.get(subscription.sink)
