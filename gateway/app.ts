@@ -1,0 +1,98 @@
+import type { Server } from 'node:http'
+import type { Transport } from '@connectrpc/connect'
+import helmet from '@fastify/helmet'
+import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance, LogController } from 'fastify'
+import { allowKnownOrigin } from './checks/origin.ts'
+import { type Clock, systemClock } from './clock.ts'
+import type { Config } from './config.ts'
+import { createCore } from './core/core.ts'
+import { createGrants } from './core/grants.ts'
+import { createOrigins } from './core/origins.ts'
+import { correlationIdOf } from './correlation.ts'
+import { GatewayError, toGatewayError, unavailable } from './errors.ts'
+import { createEventHub } from './events/event-hub.ts'
+import { createEventStreams } from './events/event-streams.ts'
+import { answerFailures, sendFailure } from './plugins/failures.ts'
+import { answerMalformedRequest, takeOverNodeAnswers } from './plugins/malformed-requests.ts'
+import { logRequests } from './plugins/request-log.ts'
+import { SECURITY_HEADERS } from './plugins/security-headers.ts'
+import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
+import { acceptJsonBodies } from './request-body.ts'
+import { healthRoutes } from './routes/health.ts'
+import { WIDGET_PREFIX, widgetRoutes } from './routes/widget.ts'
+import { ajvOptions, validationError } from './schemas/validation.ts'
+import { createSendBatcher } from './send-batcher.ts'
+
+/** The gateway: the public JSON and SSE contract in front of the cores. It listens when told to. */
+export function createGateway(deps: {
+  config: Config
+  /** One for each core. */
+  transports: Transport[]
+  logger: FastifyBaseLogger
+  clock?: Clock
+  random?: () => number
+}): FastifyInstance {
+  const { config, transports, logger, clock = systemClock(), random = Math.random } = deps
+  const { now } = clock
+  const core = createCore({ transports, token: config.CORE_TOKEN, deadlineMs: config.CORE_DEADLINE_MS, now })
+  const origins = createOrigins({ core, freshMs: config.ORIGIN_FRESH_MS, max: config.ORIGINS_MAX, now })
+  const grants = createGrants({ core, max: config.GRANTS_MAX, recheckMs: config.GRANT_RECHECK_MS, now })
+  const batcher = createSendBatcher({ core, rpcsMax: config.SEND_RPCS_MAX, queueMax: config.SEND_QUEUE_MAX })
+  const hub = createEventHub({ core, clock, random, logger, orphanMs: config.STREAM_ORPHAN_SECONDS * 1000 })
+  const streams = createEventStreams({ hub, config, clock, random })
+  let closing = false
+
+  const app: FastifyInstance = fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'correlationId' }),
+    genReqId: correlationIdOf,
+    trustProxy: trustedProxies(config),
+    requestTimeout: config.REQUEST_TIMEOUT_MS,
+    return503OnClosing: false,
+    http: { requireHostHeader: false },
+    routerOptions: { maxParamLength: 128 },
+    ajv: ajvOptions,
+    schemaErrorFormatter: validationError,
+    clientErrorHandler: answerMalformedRequest,
+    frameworkErrors: async (error, request, reply) => {
+      reply.header('x-correlation-id', request.id)
+      if (request.raw.url?.startsWith(`${WIDGET_PREFIX}/`)) await allowKnownOrigin(origins, reply)
+      sendFailure(toGatewayError(error), reply)
+    },
+  })
+
+  app.decorateRequest('visitor', null)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-correlation-id', request.id)
+    if (closing) throw unavailable()
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+      throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] })
+    }
+  })
+  app.addHook('onReady', async () => {
+    hub.start()
+    streams.start()
+  })
+  app.addHook('preClose', async () => {
+    closing = true
+    streams.stop()
+  })
+  app.addHook('onClose', async () => hub.stop())
+
+  answerFailures(app, config.BODY_LIMIT_BYTES)
+  acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
+  takeOverNodeAnswers(app)
+  logRequests(app)
+  app.register(helmet, SECURITY_HEADERS)
+  app.register(async (root) => {
+    answerUnknownRoutes(root)
+    await root.register(healthRoutes, { core })
+  })
+  app.register(widgetRoutes, { prefix: WIDGET_PREFIX, config, core, origins, grants, batcher, streams, now })
+  return app
+}
+
+/** Fastify has no count of hops of its own. */
+function trustedProxies({ TRUST_PROXY: hops }: Config): FastifyHttpOptions<Server>['trustProxy'] {
+  return typeof hops === 'number' ? (_address: string, hop: number) => hop < hops : hops
+}

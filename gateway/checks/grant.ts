@@ -1,0 +1,42 @@
+import type { onRequestAsyncHookHandler } from 'fastify'
+import type { Credentials, Grants } from '../core/grants.ts'
+import { GatewayError } from '../errors.ts'
+
+/** The visitor of a scoped request, as a core has authorised it. */
+export interface Visitor {
+  credentials: Credentials
+  sessionId: string
+  /** Asks a core again unless it was asked just now; rejects with its refusal. */
+  confirm(): Promise<unknown>
+  /** The core has refused the grant: it is no longer known as good. */
+  forget(): void
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The route needs an access grant. */
+    scoped?: boolean
+  }
+  interface FastifyRequest {
+    visitor: Visitor | null
+  }
+}
+
+const BEARER = /^bearer +(\S.*)$/i
+
+/** Scoped routes: a grant is there, it is good for this origin, and its session is live, as a core says. */
+export function createGrantCheck(grants: Grants): onRequestAsyncHookHandler {
+  return async (request) => {
+    if (!request.routeOptions.config.scoped) return
+    const accessGrant = BEARER.exec(request.headers.authorization ?? '')?.[1]
+    if (accessGrant === undefined) throw new GatewayError('GrantMissing')
+    const credentials = { accessGrant, origin: request.headers.origin! }
+    const { sessionId } = await grants.authorize(credentials, request.id)
+    request.visitor = {
+      credentials,
+      sessionId,
+      confirm: () => grants.confirm(credentials, request.id),
+      forget: () => grants.forget(credentials),
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import type { preHandlerAsyncHookHandler } from 'fastify'
+import { clientNetwork } from '../client-network.ts'
+import type { Config } from '../config.ts'
+import { GatewayError } from '../errors.ts'
+import { createRateLimiter } from '../rate-limiter.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Which bucket a request takes from: `bootstrap` is the client address's, the others are the session's. */
+    rate?: 'bootstrap' | 'sends' | 'calls'
+  }
+}
+
+/** Last check: the client has not had more than its share, else `RateLimited`. */
+export function createRateCheck(config: Config, now: () => number): preHandlerAsyncHookHandler {
+  const limiter = (perMinute: number, burst = perMinute) =>
+    createRateLimiter({
+      perMinute: perMinute * config.RATE_LIMIT_FACTOR,
+      burst: burst * config.RATE_LIMIT_FACTOR,
+      keysMax: config.RATE_LIMIT_KEYS_MAX,
+      now,
+    })
+  const limiters = {
+    bootstrap: limiter(config.RATE_LIMIT_BOOTSTRAP_PER_MINUTE),
+    sends: limiter(config.RATE_LIMIT_SENDS_PER_MINUTE, config.RATE_LIMIT_SENDS_BURST),
+    calls: limiter(config.RATE_LIMIT_CALLS_PER_MINUTE),
+  }
+
+  return async (request) => {
+    const { rate } = request.routeOptions.config
+    if (rate === undefined) return
+    const key = rate === 'bootstrap' ? clientNetwork(request.ip) : request.visitor!.sessionId
+    const verdict = await limiters[rate].take(key)
+    if (!verdict.allowed) throw new GatewayError('RateLimited', { retryAfter: verdict.retryAfter })
+  }
+}

@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'vitest'
+import { clientNetwork } from './client-network.ts'
+import { readConfig } from './config.ts'
+
+const token = { CORE_TOKEN: 'a-token-of-some-length' }
+
+describe('the settings', () => {
+  test('have defaults, and an empty one counts as left out', () => {
+    expect(readConfig({ ...token, GATEWAY_PORT: '' })).toMatchObject({
+      GATEWAY_PORT: 8080,
+      CORE_URLS: ['http://localhost:8090'],
+      TRUST_PROXY: false,
+      RATE_LIMIT_FACTOR: 1,
+      HEARTBEAT_SECONDS: 15,
+    })
+  })
+
+  test('take the token from the shared secrets where the environment has none', () => {
+    expect(readConfig({}, { gatewayToken: 'from-the-file' }).CORE_TOKEN).toBe('from-the-file')
+    expect(readConfig(token, { gatewayToken: 'from-the-file' }).CORE_TOKEN).toBe(token.CORE_TOKEN)
+    expect(() => readConfig({})).toThrow(/^CORE_TOKEN is missing/)
+  })
+
+  test.each([
+    ['GATEWAY_PORT', '70000', 'GATEWAY_PORT must be a whole number from 0 to 65535'],
+    ['GATEWAY_PORT', 'hunter2', 'GATEWAY_PORT must be a whole number from 0 to 65535'],
+    ['RATE_LIMIT_FACTOR', '0', 'RATE_LIMIT_FACTOR must be a number above 0'],
+    ['LOG_LEVEL', 'hunter2', 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent'],
+    ['CORE_TOKEN', 'hunter2', 'CORE_TOKEN must have at least 16 characters'],
+    ['CORE_URLS', 'localhost:8090', /^CORE_URLS must be one or more http or https URLs/],
+    ['CORE_URLS', 'http://user:hunter2@core', /^CORE_URLS must be/],
+    ['TRUST_PROXY', 'yes', /^TRUST_PROXY must be off/],
+    ['TRUST_PROXY', '10.0.0.0/33', /^TRUST_PROXY must be off/],
+  ])('that are wrong are named with what is allowed, never with their value (%s=%s)', (name, value, message) => {
+    const read = () => readConfig({ ...token, [name]: value })
+    expect(read).toThrow(message)
+    expect(read).not.toThrow('hunter2')
+  })
+
+  test.each([
+    ['off', false],
+    ['2', 2],
+    ['loopback, 10.0.0.0/8,2001:db8::/32', ['loopback', '10.0.0.0/8', '2001:db8::/32']],
+  ])('read the proxies %s', (text, proxies) => {
+    expect(readConfig({ ...token, TRUST_PROXY: text }).TRUST_PROXY).toEqual(proxies)
+  })
+})
+
+test.each([
+  ['192.0.2.7', '192.0.2.7'],
+  ['::ffff:192.0.2.7', '192.0.2.7'],
+  ['2001:db8:1:2:3::4', '2001:db8:1:2::/64'],
+  ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+  ['nonsense', 'nonsense'],
+])('the address %s is limited as %s', (address, network) => {
+  expect(clientNetwork(address)).toBe(network)
+})

@@ -1,0 +1,179 @@
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { join } from 'node:path'
+import envSchema from 'env-schema'
+import { type Static, Type } from 'typebox'
+
+const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
+  Type.Integer({ default: fallback, minimum, maximum, description })
+
+/** Every setting of the gateway: its name in the environment, its bounds, its default. */
+export const SettingsSchema = Type.Object({
+  GATEWAY_PORT: whole(8080, 0, 65_535, 'Port of the public API; 0 takes a free one.'),
+  GATEWAY_HOST: Type.String({ default: '::', minLength: 1, description: 'Address to listen on; all by default.' }),
+  CORE_URLS: Type.String({ default: 'http://localhost:8090', description: 'Cores, separated by commas.' }),
+  CORE_TOKEN: Type.Optional(
+    Type.String({ minLength: 16, description: 'Service token for the cores; else DATA_DIR/secrets.json holds it.' }),
+  ),
+  DATA_DIR: Type.String({ default: '.data', description: 'Folder that the parts on one machine share.' }),
+  TRUST_PROXY: Type.String({
+    default: 'off',
+    description: 'Proxies whose X-Forwarded-For is believed: off, how many hops, or addresses and ranges (commas).',
+  }),
+  LOG_LEVEL: Type.Union(
+    ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
+    { default: 'info', description: 'Least severe level that is logged.' },
+  ),
+
+  RATE_LIMIT_FACTOR: Type.Number({ default: 1, exclusiveMinimum: 0, description: 'Multiplies every rate limit.' }),
+  RATE_LIMIT_BOOTSTRAP_PER_MINUTE: whole(60, 1, 1e6, 'Config and session creation together, per client address.'),
+  RATE_LIMIT_SENDS_PER_MINUTE: whole(30, 1, 1e6, 'Sends per session.'),
+  RATE_LIMIT_SENDS_BURST: whole(10, 1, 1e6, 'Sends that a session may make at once.'),
+  RATE_LIMIT_CALLS_PER_MINUTE: whole(120, 1, 1e6, 'Other calls per session.'),
+  RATE_LIMIT_KEYS_MAX: whole(100_000, 100, 1e7, 'Addresses or sessions that one limit keeps in mind.'),
+
+  BODY_LIMIT_BYTES: whole(65_536, 1024, 1e7, 'Largest JSON body.'),
+  REQUEST_TIMEOUT_MS: whole(30_000, 1000, 600_000, 'Time that a request may take to arrive.'),
+
+  CORE_DEADLINE_MS: whole(10_000, 100, 120_000, 'Longest that one call to a core may take.'),
+  ORIGIN_FRESH_MS: whole(5_000, 0, 600_000, 'How long the answer about an origin is used without asking again.'),
+  ORIGINS_MAX: whole(10_000, 10, 1e6, 'Origins kept in mind.'),
+  GRANTS_MAX: whole(50_000, 10, 1e6, 'Authorised grants kept in mind.'),
+  GRANT_RECHECK_MS: whole(1_000, 0, 60_000, 'Age from which an authorisation is asked for again before a refusal.'),
+
+  SEND_RPCS_MAX: whole(2, 1, 64, 'Batches of sends that may be in flight to the cores.'),
+  SEND_QUEUE_MAX: whole(10_000, 1, 1e6, 'Sends that may wait for a batch; beyond it 503.'),
+
+  HEARTBEAT_SECONDS: whole(15, 1, 300, 'Time between two heartbeats of a stream.'),
+  STREAM_MAX_AGE_SECONDS: whole(1_800, 60, 86_400, 'Longest life of a stream, less up to 20 % at random.'),
+  STREAM_UNSENT_MAX_BYTES: whole(262_144, 16_384, 1e8, 'Unsent data at which a slow reader is cut off.'),
+  STREAMS_PER_SESSION: whole(6, 1, 100, 'Streams of one session; one more closes the oldest.'),
+  STREAM_ORPHAN_SECONDS: whole(30, 1, 600, 'How long an open stream outlives the loss of every core.'),
+  RECONNECT_HINT_MS: whole(2_000, 100, 60_000, 'The `retry` of a stream, give or take a quarter at random.'),
+})
+
+type Settings = Static<typeof SettingsSchema>
+
+/** Proxies whose word on the client's address is believed. */
+export type TrustProxy = false | number | string[]
+
+/** The gateway's settings, checked. Read-only; tests build it with `readConfig`. */
+export type Config = Readonly<
+  Omit<Settings, 'CORE_URLS' | 'CORE_TOKEN' | 'TRUST_PROXY'> & {
+    CORE_URLS: string[]
+    CORE_TOKEN: string
+    TRUST_PROXY: TrustProxy
+  }
+>
+
+/** A setting is missing or not allowed. The message names the setting and what is allowed, never a value. */
+export class SettingError extends Error {
+  constructor(problems: string[]) {
+    super(problems.join('\n'))
+    this.name = 'SettingError'
+  }
+}
+
+/**
+ * Checks settings. Pure.
+ *
+ * @param env the environment; empty values count as left out
+ * @param secrets what DATA_DIR/secrets.json holds
+ * @throws SettingError
+ */
+export function readConfig(env: NodeJS.ProcessEnv, secrets: { gatewayToken?: string } = {}): Config {
+  const settings = readSettings(env)
+  const token = settings.CORE_TOKEN ?? secrets.gatewayToken
+  if (!token) {
+    throw new SettingError([
+      'CORE_TOKEN is missing: set it to the service token that the cores know, or let DATA_DIR/secrets.json hold one as "gatewayToken"',
+    ])
+  }
+  return {
+    ...settings,
+    CORE_URLS: readCoreUrls(settings.CORE_URLS),
+    CORE_TOKEN: token,
+    TRUST_PROXY: readTrustProxy(settings.TRUST_PROXY),
+  }
+}
+
+/** The settings of this process: its environment and the shared data folder. */
+export function loadConfig(): Config {
+  const { DATA_DIR } = readSettings(process.env)
+  return readConfig(process.env, readSecrets(join(DATA_DIR, 'secrets.json')))
+}
+
+function readSettings(env: NodeJS.ProcessEnv): Settings {
+  const data = Object.fromEntries(
+    Object.entries(env).filter(([name, value]) => name in SettingsSchema.properties && value),
+  )
+  try {
+    return envSchema<Settings>({ schema: SettingsSchema, data, env: false })
+  } catch (error) {
+    const errors = (error as { errors?: { instancePath: string; message: string; params: object }[] }).errors
+    if (errors === undefined) throw error
+    throw new SettingError(
+      [...new Set(errors.map(({ instancePath }) => instancePath.slice(1)))].map((name) => `${name} ${allowed(name)}`),
+    )
+  }
+}
+
+function allowed(name: string): string {
+  const schema: object = SettingsSchema.properties[name as keyof Settings]
+  const { type, minimum, maximum, exclusiveMinimum, minLength, anyOf } = schema as Record<string, unknown>
+  if (Array.isArray(anyOf)) return `must be one of ${anyOf.map((option) => option.const).join(', ')}`
+  if (type === 'integer') return `must be a whole number from ${minimum} to ${maximum}`
+  if (type === 'number') return `must be a number above ${exclusiveMinimum}`
+  return `must have at least ${minLength} characters`
+}
+
+function readCoreUrls(list: string): string[] {
+  const urls = list
+    .split(',')
+    .map((url) => url.trim())
+    .filter(Boolean)
+  const good = urls.every(
+    (url) => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) && !new URL(url).username,
+  )
+  if (urls.length === 0 || !good) {
+    throw new SettingError(['CORE_URLS must be one or more http or https URLs without user info, separated by commas'])
+  }
+  return urls
+}
+
+function readTrustProxy(text: string): TrustProxy {
+  if (text === 'off') return false
+  if (/^[1-9]\d?$/.test(text)) return Number(text)
+  const ranges = text.split(',').map((range) => range.trim())
+  if (!ranges.every(isRange)) {
+    throw new SettingError([
+      'TRUST_PROXY must be off, a number of hops from 1 to 99, or addresses and CIDR ranges (loopback, linklocal and uniquelocal too), separated by commas',
+    ])
+  }
+  return ranges
+}
+
+function isRange(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
+  const [address = '', bits, ...rest] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || rest.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
+}
+
+function readSecrets(file: string): { gatewayToken?: string } {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    throw new SettingError([`DATA_DIR/secrets.json cannot be read (${(error as NodeJS.ErrnoException).code})`])
+  }
+  try {
+    const { gatewayToken } = JSON.parse(text)
+    return typeof gatewayToken === 'string' ? { gatewayToken } : {}
+  } catch {
+    // JSON.parse quotes the text in its message, and the text is a secret.
+    throw new SettingError(['DATA_DIR/secrets.json must be a JSON object'])
+  }
+}

@@ -1,0 +1,16 @@
+import type { Transport } from '@connectrpc/connect'
+
+/** A transport whose every call carries the gateway's service token. */
+export function createAuthorizedTransport(transport: Transport, token: string): Transport {
+  const authorize = (header: Parameters<Transport['unary']>[3]) => {
+    const headers = new Headers(header)
+    headers.set('authorization', `Bearer ${token}`)
+    return headers
+  }
+  return {
+    unary: (method, signal, timeoutMs, header, input, values) =>
+      transport.unary(method, signal, timeoutMs, authorize(header), input, values),
+    stream: (method, signal, timeoutMs, header, input, values) =>
+      transport.stream(method, signal, timeoutMs, authorize(header), input, values),
+  }
+}

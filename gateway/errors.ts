@@ -1,0 +1,151 @@
+import { getOption } from '@bufbuild/protobuf'
+import { Code, ConnectError } from '@connectrpc/connect'
+import {
+  type ErrorCode,
+  ErrorCodeSchema,
+  type ErrorInfo,
+  ErrorInfoSchema,
+  type ErrorRule,
+  rule,
+} from '#proto/error/v1/error_pb.js'
+
+type PascalCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Capitalize<Lowercase<Head>>}${PascalCase<Tail>}`
+  : Capitalize<Lowercase<Name>>
+
+/** Every public error code (specification, section 7). The table itself is the enum `ErrorCode` of the protos. */
+export type PublicErrorCode = PascalCase<Exclude<keyof typeof ErrorCode, 'UNSPECIFIED'>>
+
+/** One broken rule of one field: where (a JSON pointer) and which, never the value. */
+export interface Issue {
+  path: string
+  rule: string
+}
+
+/** The body of every failure (specification, section 2.5). */
+export interface ErrorEnvelope {
+  code: PublicErrorCode
+  retryable: boolean
+  terminal: boolean
+  /** Seconds. */
+  retryAfter?: number
+  correlationId: string
+  issues?: Issue[]
+}
+
+const MAX_ISSUES = 20
+const UNAVAILABLE_RETRY_AFTER = 1
+
+const rules: ReadonlyMap<string, ErrorRule> = new Map(
+  ErrorCodeSchema.values
+    .filter((value) => value.number !== 0)
+    .map((value) => [pascalCase(value.localName), getOption(value, rule)]),
+)
+
+interface GatewayErrorDetails {
+  /** Seconds. */
+  retryAfter?: number
+  issues?: Issue[]
+  /** Methods for the `Allow` header of a 405. */
+  allow?: string[]
+  /** Who decided: the gateway's own checks, or a core. */
+  decidedBy?: 'gateway' | 'core'
+  cause?: unknown
+}
+
+/** The one error that the gateway answers with. Everything else is turned into it by `toGatewayError`. */
+export class GatewayError extends Error {
+  readonly code: PublicErrorCode
+  readonly details: GatewayErrorDetails
+
+  constructor(code: PublicErrorCode, details: GatewayErrorDetails = {}) {
+    super(code, { cause: details.cause })
+    this.name = 'GatewayError'
+    this.code = code
+    this.details = details
+  }
+
+  get rule(): ErrorRule {
+    return rules.get(this.code)!
+  }
+
+  /** Seconds to wait, where that is known. A 503 always says it. */
+  get retryAfter(): number | undefined {
+    return this.details.retryAfter ?? (this.rule.httpStatus === 503 ? UNAVAILABLE_RETRY_AFTER : undefined)
+  }
+
+  envelope(correlationId: string): ErrorEnvelope {
+    const issues = this.code === 'ValidationFailed' ? (this.details.issues ?? []).slice(0, MAX_ISSUES) : undefined
+    return {
+      code: this.code,
+      retryable: this.rule.retryable,
+      terminal: this.rule.terminal,
+      ...(this.retryAfter === undefined ? {} : { retryAfter: this.retryAfter }),
+      correlationId,
+      ...(issues === undefined ? {} : { issues }),
+    }
+  }
+}
+
+export const unavailable = (cause?: unknown) => new GatewayError('ServiceUnavailable', { decidedBy: 'core', cause })
+
+/** The public error of a core's detail. A code that this gateway does not know, newer than it, is an `InternalError`. */
+export function errorFromInfo(info: ErrorInfo, cause?: unknown): GatewayError {
+  // Said of the gateway's own service token, never of a visitor's grant.
+  const ours = info.code === 'Unauthenticated' || info.code === 'PermissionDenied'
+  if (ours || !isPublicErrorCode(info.code)) return new GatewayError('InternalError', { decidedBy: 'core', cause })
+  return new GatewayError(info.code, {
+    decidedBy: 'core',
+    retryAfter: info.retryAfter,
+    issues: info.issues.map(({ path, rule }) => ({ path, rule })),
+    cause,
+  })
+}
+
+/** What a core said when it said it with the public table's detail. */
+export function errorInfoOf(error: ConnectError): ErrorInfo | undefined {
+  return error.findDetails(ErrorInfoSchema)[0]
+}
+
+const UNAVAILABLE_CODES: ReadonlySet<Code> = new Set([
+  Code.Unavailable,
+  Code.DeadlineExceeded,
+  Code.Canceled,
+  Code.Aborted,
+  Code.ResourceExhausted,
+])
+
+/** Turns any failure into a public one: ours as they are, Fastify's and Connect's by meaning, the rest `InternalError`. */
+export function toGatewayError(error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error
+  if (error instanceof ConnectError) {
+    const info = errorInfoOf(error)
+    if (info !== undefined) return errorFromInfo(info, error)
+    if (UNAVAILABLE_CODES.has(error.code)) return unavailable(error)
+    return new GatewayError('InternalError', { decidedBy: 'core', cause: error })
+  }
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  switch (code) {
+    case 'FST_ERR_BAD_URL':
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'url' }], cause: error })
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new GatewayError('UnsupportedMediaType', { cause: error })
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new GatewayError('PayloadTooLarge', { cause: error })
+    default:
+      return new GatewayError('InternalError', { cause: error })
+  }
+}
+
+function isPublicErrorCode(name: string): name is PublicErrorCode {
+  return rules.has(name)
+}
+
+function pascalCase(name: string): string {
+  return name
+    .toLowerCase()
+    .split('_')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')
+}

@@ -1,0 +1,107 @@
+import { type Client, ConnectError } from '@connectrpc/connect'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Frame, MessagingService, WatchEventsRequest } from '#proto/messaging/v1/messaging_pb.js'
+import type { Clock } from '../clock.ts'
+import { createCommandQueue, type LinkCommand } from './command-queue.ts'
+
+/**
+ * State of a link: `connecting` while its first attempt, or the first after a loss, is under way; `up`; `down` once
+ * an attempt has failed, until one succeeds.
+ */
+export type LinkState = 'connecting' | 'up' | 'down'
+
+/** The one `WatchEvents` call of this gateway on one core, opened again whenever it breaks. */
+export interface EventLink {
+  state(): LinkState
+  /** Only while `up`; a command on a link that is not is dropped, since its subscriptions are gone. */
+  send(command: LinkCommand): void
+  start(): void
+  stop(): void
+}
+
+const READY_DEADLINE_MS = 5_000
+const BACKOFF_MIN_MS = 50
+const BACKOFF_MAX_MS = 1_000
+const STABLE_MS = 1_000
+
+export function createEventLink(options: {
+  watcher: Pick<Client<typeof MessagingService>, 'watchEvents'>
+  clock: Clock
+  random: () => number
+  logger: FastifyBaseLogger
+  onUp: () => void
+  onDown: () => void
+  onFrame: (frame: Frame) => void
+}): EventLink {
+  const { watcher, clock, random, logger } = options
+  let state: LinkState = 'connecting'
+  let queue = createCommandQueue()
+  let call = new AbortController()
+  let failures = 0
+  let stopped = false
+  let cancelRetry = () => {}
+
+  async function connect(): Promise<void> {
+    queue = createCommandQueue()
+    call = new AbortController()
+    let upSince: number | undefined
+    let cause: unknown
+    const cancelDeadline = clock.after(READY_DEADLINE_MS, () => call.abort())
+    try {
+      for await (const { frames } of watcher.watchEvents(queue as AsyncIterable<WatchEventsRequest>, {
+        signal: call.signal,
+      })) {
+        for (const frame of frames) {
+          if (frame.frame.case !== 'ready') receive(frame)
+          else {
+            cancelDeadline()
+            upSince = clock.now()
+            state = 'up'
+            logger.info('event link is up')
+            options.onUp()
+          }
+        }
+      }
+    } catch (error) {
+      cause = ConnectError.from(error).code
+    }
+    cancelDeadline()
+    queue.close()
+    call.abort()
+    if (stopped) return
+    lost(upSince, cause)
+  }
+
+  function receive(frame: Frame): void {
+    if (state !== 'up') return
+    try {
+      options.onFrame(frame)
+    } catch (error) {
+      // One bad frame must not take every visitor's stream with it.
+      logger.error({ err: error, frame: frame.frame.case }, 'event frame failed')
+    }
+  }
+
+  function lost(upSince: number | undefined, code: unknown): void {
+    const wasUp = upSince !== undefined
+    if (wasUp || failures === 0) logger.warn({ code }, 'event link is down')
+    if (wasUp && clock.now() - upSince >= STABLE_MS) failures = 0
+    state = wasUp ? 'connecting' : 'down'
+    const ceiling = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** failures)
+    failures = Math.min(failures + 1, 10)
+    cancelRetry = clock.after(ceiling * (0.5 + random() / 2), () => void connect())
+    options.onDown()
+  }
+
+  return {
+    state: () => state,
+    send: (command) => queue.push(command),
+    start: () => void connect(),
+    stop() {
+      stopped = true
+      cancelRetry()
+      queue.close()
+      call.abort()
+    },
+  }
+}

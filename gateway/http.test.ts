@@ -1,0 +1,215 @@
+import { describe, expect, test } from 'vitest'
+import { SITE } from './test-core.ts'
+import { message, startTestGateway } from './test-gateway.ts'
+
+const PREFIX = '/api/integrations/v1/widget'
+const HEADERS = `Host: x\r\nOrigin: ${SITE}\r\nX-Service-Widget-Version: 1.0\r\nAuthorization: Bearer grant-1\r\nIdempotency-Key: op-1\r\n`
+
+/** The envelope in a raw answer. */
+function envelopeOf(answer: string) {
+  return JSON.parse(answer.slice(answer.indexOf('{'), answer.lastIndexOf('}') + 1))
+}
+
+describe('CORS', () => {
+  test('a preflight from an allowed origin is answered without a look at the rest', async () => {
+    const { url } = await startTestGateway()
+    const response = await fetch(`${url}${PREFIX}/messages`, {
+      method: 'OPTIONS',
+      headers: {
+        origin: SITE,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization',
+      },
+    })
+    expect(response.status).toBe(204)
+    expect(response.headers.get('access-control-allow-origin')).toBe(SITE)
+    expect(response.headers.get('access-control-max-age')).toBe('7200')
+    expect(response.headers.get('vary')).toBe('Origin')
+    expect(response.headers.get('access-control-allow-methods')).toContain('DELETE')
+    for (const name of [
+      'Authorization',
+      'Idempotency-Key',
+      'Last-Event-ID',
+      'X-Service-Widget-Version',
+      'X-Correlation-Id',
+    ])
+      expect(response.headers.get('access-control-allow-headers')).toContain(name)
+    expect(response.headers.get('access-control-allow-credentials')).toBeNull()
+    expect(response.headers.get('x-correlation-id')).not.toBeNull()
+  })
+
+  test('a preflight from an origin that nobody allows gets the envelope and no CORS header', async () => {
+    const { url } = await startTestGateway()
+    const response = await fetch(`${url}${PREFIX}/messages`, {
+      method: 'OPTIONS',
+      headers: { origin: 'https://evil.example', 'access-control-request-method': 'POST' },
+    })
+    expect(response.status).toBe(403)
+    expect(await response.json()).toMatchObject({ code: 'OriginNotAllowed' })
+    expect([...response.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([])
+  })
+
+  test.each([
+    ['a missing grant', 'GET', '/messages', { authorization: null } as Record<string, string | null>, 401],
+    ['an unknown route', 'GET', '/nowhere', {}, 404],
+    ['a wrong method', 'PUT', '/messages', {}, 405],
+    ['a bad URL escape', 'GET', '/config/%zz', {}, 400],
+  ])('headers are on the failure of %s', async (_name, method, path, headers, status) => {
+    const { call } = await startTestGateway()
+    const response = await call(method, path, { headers })
+    expect(response.status).toBe(status)
+    expect(response.headers.get('access-control-allow-origin')).toBe(SITE)
+    expect(response.headers.get('access-control-expose-headers')).toBe(
+      'X-Correlation-Id, Retry-After, Idempotency-Replayed',
+    )
+    expect(Object.keys((await response.json()) as object)).toEqual(
+      expect.arrayContaining(['code', 'correlationId', 'retryable', 'terminal']),
+    )
+  })
+
+  test.each([null, 'null', 'https://evil.example', 'https://shop.example.evil.example', `${SITE}, ${SITE}`])(
+    'the origin %s is refused',
+    async (origin) => {
+      const { call } = await startTestGateway()
+      const response = await call('GET', '/messages', { headers: { origin } })
+      expect(response.status).toBe(403)
+      expect(response.headers.get('access-control-allow-origin')).toBeNull()
+    },
+  )
+
+  test('an origin’s answer is fresh for five seconds and used stale while no core is within reach', async () => {
+    const { call, core, clock } = await startTestGateway()
+    await call('GET', '/messages')
+    await call('GET', '/messages')
+    expect(core.count('checkOrigin')).toBe(1)
+    clock.advance(5_000)
+    core.down = true
+    const response = await call('GET', '/messages')
+    expect(response.status).toBe(503)
+    expect(response.headers.get('access-control-allow-origin')).toBe(SITE)
+    core.down = false
+    core.origins.delete(SITE)
+    clock.advance(5_000)
+    expect(await (await call('GET', '/messages')).json()).toMatchObject({ code: 'OriginNotAllowed' })
+  })
+})
+
+describe('paths and methods', () => {
+  test('an unknown path is NotFound, anywhere, whatever is sent to it', async () => {
+    const { url } = await startTestGateway()
+    for (const path of ['/', '/nowhere', `${PREFIX}/nowhere`, '/livez/']) {
+      const response = await fetch(`${url}${path}`, { method: 'POST', body: 'x', headers: { 'content-type': 'a/b' } })
+      expect(response.status).toBe(404)
+      expect(await response.json()).toMatchObject({ code: 'NotFound', retryable: false, terminal: false })
+    }
+  })
+
+  test('a known path tells its methods', async () => {
+    const { call, url } = await startTestGateway()
+    const wrong = await call('DELETE', '/messages')
+    expect(wrong.headers.get('allow')).toBe('GET, HEAD, OPTIONS, POST')
+    expect(await wrong.json()).toMatchObject({ code: 'MethodNotAllowed' })
+    expect((await call('HEAD', '/events')).status).toBe(405)
+    expect((await call('GET', '/sessions/renew')).headers.get('allow')).toBe('OPTIONS, POST')
+    const options = await fetch(`${url}/livez`, { method: 'OPTIONS' })
+    expect([options.status, options.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS'])
+  })
+
+  test('HEAD answers as GET without a body', async () => {
+    const { call } = await startTestGateway()
+    const response = await call('HEAD', '/config/pk_demo')
+    expect(response.status).toBe(200)
+    expect(response.headers.get('etag')).not.toBeNull()
+    expect(await response.text()).toBe('')
+  })
+})
+
+describe('hostile requests', () => {
+  test.each(['{', '', '{"a":1}}', '"\\ud800', '{"__proto__":{"x":1},"clientOperationId":"op-1"}'])(
+    'broken JSON %j is ValidationFailed',
+    async (body) => {
+      const { call } = await startTestGateway()
+      const response = await call('POST', '/messages', { body })
+      expect(response.status).toBe(400)
+      expect(await response.json()).toMatchObject({ code: 'ValidationFailed', issues: [{ path: '', rule: 'json' }] })
+    },
+  )
+
+  test('bytes that are not UTF-8 are ValidationFailed', async () => {
+    const { raw } = await startTestGateway()
+    const body = '{"a":"\xff"}'
+    const answer = await raw(
+      `POST ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Connection: close\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    )
+    expect(envelopeOf(answer)).toMatchObject({ code: 'ValidationFailed', issues: [{ rule: 'json' }] })
+  })
+
+  test.each([65_537, 4 * 65_536])(
+    'a body of %i bytes is answered after it was read, and the connection lives on',
+    async (size) => {
+      const { raw } = await startTestGateway()
+      const head = `POST ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Content-Type: application/json\r\n`
+      const next = `GET ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Connection: close\r\n\r\n`
+      const answer = await raw(`${head}Content-Length: ${size}\r\n\r\n${'x'.repeat(size)}${next}`)
+      expect(answer).toMatch(/^HTTP\/1\.1 413 /)
+      expect(answer).toContain('"code":"PayloadTooLarge"')
+      expect(answer).toContain(`access-control-allow-origin: ${SITE}`)
+      expect(answer).toMatch(/HTTP\/1\.1 200 /)
+    },
+  )
+
+  test('a body without end is answered and the connection closed at four times the bound', async () => {
+    const { raw } = await startTestGateway()
+    const chunk = `${(5 * 65_536).toString(16)}\r\n${'x'.repeat(5 * 65_536)}\r\n`
+    const answer = await raw(
+      `POST ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`,
+    )
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /)
+    expect(answer.toLowerCase()).toContain('connection: close')
+  })
+
+  test('a large body of a request that is refused for something else is answered, too', async () => {
+    const { call } = await startTestGateway()
+    const response = await call('POST', '/messages', { headers: { authorization: null }, body: 'x'.repeat(200_000) })
+    expect(response.status).toBe(401)
+    expect(response.headers.get('www-authenticate')).toBe('Bearer')
+  })
+
+  test.each([
+    ['what is not HTTP', 'hello\r\n\r\n', 'http'],
+    ['an overlong header', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`, 'headerSize'],
+    ['no host', 'GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n', 'http'],
+    ['a length of its own', `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1x\r\n\r\n`, 'http'],
+    ['two lengths', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n', 'http'],
+  ])('%s gets the envelope', async (_name, bytes, rule) => {
+    const { raw } = await startTestGateway()
+    const answer = await raw(bytes)
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+    expect(answer.toLowerCase()).toContain('x-correlation-id: ')
+    expect(envelopeOf(answer)).toMatchObject({ code: 'ValidationFailed', issues: [{ path: '', rule }] })
+  })
+
+  test('an expectation nobody knows is ignored', async () => {
+    const { raw } = await startTestGateway()
+    expect(await raw('GET /livez HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n')).toMatch(
+      / 200 /,
+    )
+  })
+
+  test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])(
+    'the content type %s is JSON',
+    async (type) => {
+      const { call } = await startTestGateway()
+      expect((await call('POST', '/messages', { headers: { 'content-type': type }, body: message() })).status).toBe(202)
+    },
+  )
+
+  test.each(['text/plain', 'application/json; charset=latin1', 'application/jsonp', 'multipart/form-data'])(
+    'the content type %s is not',
+    async (type) => {
+      const { call } = await startTestGateway()
+      const response = await call('POST', '/messages', { headers: { 'content-type': type }, body: message() })
+      expect(await response.json()).toMatchObject({ code: 'UnsupportedMediaType' })
+    },
+  )
+})

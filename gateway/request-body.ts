@@ -1,0 +1,79 @@
+import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance } from 'fastify'
+import { GatewayError } from './errors.ts'
+
+const DROPPED_BODY_FACTOR = 4
+const DROP_DEADLINE_MS = 5_000
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** Makes JSON the only body that is read: at most `limit` bytes, UTF-8, no `__proto__`. */
+export function acceptJsonBodies(app: FastifyInstance, limit: number): void {
+  const parse = app.getDefaultJsonParser('error', 'error')
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', (request, payload: IncomingMessage, done) => {
+    readBody(payload, limit, (error, bytes) => {
+      if (error !== null) return done(error)
+      let text: string
+      try {
+        text = utf8.decode(bytes)
+      } catch {
+        return done(brokenJson())
+      }
+      parse(request, text, (failure, body) => (failure ? done(brokenJson()) : done(null, body)))
+    })
+  })
+}
+
+/**
+ * Reads and drops what a refused request has still to send, so that the answer is read and not lost in a reset: up to
+ * four times the bound.
+ *
+ * @returns whether the request came to its end; if not, the connection is to be closed after the answer
+ */
+export function dropBody(payload: IncomingMessage, limit: number): Promise<boolean> {
+  const { 'content-length': length, 'transfer-encoding': encoding } = payload.headers
+  if (length === undefined && encoding === undefined) return Promise.resolve(true)
+  if (payload.complete || payload.destroyed) return Promise.resolve(payload.complete)
+  return new Promise((resolve) => {
+    let left = limit * DROPPED_BODY_FACTOR
+    const deadline = setTimeout(() => finish(false), DROP_DEADLINE_MS)
+    const onData = (chunk: Buffer) => {
+      left -= chunk.length
+      if (left < 0) finish(false)
+    }
+    const onEnd = () => finish(payload.complete)
+    const finish = (whole: boolean) => {
+      clearTimeout(deadline)
+      payload.off('data', onData).off('end', onEnd).off('close', onEnd).off('error', onEnd)
+      if (!whole) payload.pause()
+      resolve(whole)
+    }
+    payload.on('data', onData).on('end', onEnd).on('close', onEnd).on('error', onEnd)
+    payload.resume()
+  })
+}
+
+function readBody(
+  payload: IncomingMessage,
+  limit: number,
+  done: (error: Error | null, bytes: Buffer | undefined) => void,
+): void {
+  const chunks: Buffer[] = []
+  let size = 0
+  const stop = (error: Error | null, bytes?: Buffer) => {
+    payload.off('data', onData).off('end', onEnd).off('error', onError)
+    done(error, bytes)
+  }
+  const onData = (chunk: Buffer) => {
+    size += chunk.length
+    if (size <= limit) return void chunks.push(chunk)
+    payload.pause()
+    stop(new GatewayError('PayloadTooLarge'))
+  }
+  const onEnd = () => stop(null, Buffer.concat(chunks, size))
+  const onError = () => stop(brokenJson())
+  if (Number(payload.headers['content-length']) > limit) done(new GatewayError('PayloadTooLarge'), undefined)
+  else payload.on('data', onData).on('end', onEnd).on('error', onError)
+}
+
+const brokenJson = () => new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'json' }] })

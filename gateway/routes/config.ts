@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import type { WidgetConfig } from '#proto/session/v1/session_pb.js'
+import { CONTRACT, CONTRACT_VERSION } from '../checks/version.ts'
+import { ConfigParams, WidgetConfigAnswer } from '../schemas/config.ts'
+import { Answers, NoQuery } from '../schemas/fields.ts'
+import { callOptions, type RouteDeps } from './route-deps.ts'
+
+/** GET /config/{publicSiteKey} */
+export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
+  app.get(
+    '/config/:publicSiteKey',
+    {
+      schema: {
+        params: ConfigParams,
+        querystring: NoQuery,
+        response: Answers({ 200: WidgetConfigAnswer, 304: Type.Null() }),
+      },
+      config: { rate: 'bootstrap' },
+    },
+    async (request, reply) => {
+      const { publicSiteKey } = request.params
+      const { config } = await core.sessions.getConfig(
+        { publicSiteKey, origin: request.headers.origin! },
+        callOptions(request),
+      )
+      const answer = toAnswer(config!)
+      const etag = `"${createHash('sha256').update(JSON.stringify(answer)).digest('base64url').slice(0, 27)}"`
+      reply.header('cache-control', 'public, max-age=60').header('etag', etag)
+      if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send(null)
+      return answer
+    },
+  )
+}
+
+/** Whether the browser has this very answer already (RFC 9110, section 13.1.2: compared weakly). */
+function matches(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false
+  return ifNoneMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
+}
+
+function toAnswer(config: WidgetConfig): WidgetConfigAnswer {
+  const { appearance, capabilities, consent, limits, realtime } = config
+  if (!appearance || !capabilities || !consent || !limits || !realtime) throw new Error('the core left out a part')
+  const { $typeName: _appearance, ...look } = appearance
+  return {
+    contract: CONTRACT,
+    contractVersion: CONTRACT_VERSION,
+    publicSiteKey: config.publicSiteKey,
+    locale: { default: config.defaultLocale, supported: config.supportedLocales },
+    appearance: { ...look, position: look.position === 'left' ? 'left' : 'right' },
+    capabilities,
+    forms: {},
+    consent,
+    availability: { online: config.online },
+    limits,
+    realtime,
+  }
+}

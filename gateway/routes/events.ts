@@ -1,0 +1,27 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { EventsQuery } from '../schemas/messages.ts'
+import { toUint32 } from './proto-values.ts'
+import { type RouteDeps, visitorOf } from './route-deps.ts'
+
+const EVENT_ID_MAX_LENGTH = 256
+
+/** GET /events: the SSE stream (specification, section 6.1). */
+export const eventRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { streams }) => {
+  app.get(
+    '/events',
+    { schema: { querystring: EventsQuery }, config: { scoped: true, rate: 'calls' }, exposeHeadRoute: false },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      const afterSequence = toUint32(request.query.afterSequence)
+      await streams.open(reply, { credentials, start: { afterSequence, lastEventId: lastEventId(request.headers) } })
+      return reply
+    },
+  )
+}
+
+/** Malformed ones are the core's to judge: it answers them with `replay.reset.required`. */
+function lastEventId(headers: Record<string, string | string[] | undefined>): string | undefined {
+  const given = headers['last-event-id']
+  if (given === undefined) return undefined
+  return typeof given === 'string' && given.length <= EVENT_ID_MAX_LENGTH ? given : 'invalid'
+}

@@ -1,0 +1,17 @@
+import type { FastifyPluginAsync } from 'fastify'
+import type { Core } from '../core/core.ts'
+import { unavailable } from '../errors.ts'
+
+/** GET /livez: the process answers. GET /readyz: a core answers, too. */
+export const healthRoutes: FastifyPluginAsync<{ core: Core }> = async (app, { core }) => {
+  app.get('/livez', async (_request, reply) => {
+    reply.header('cache-control', 'no-store')
+    return { status: 'ok' }
+  })
+
+  app.get('/readyz', async (_request, reply) => {
+    if (!(await core.isReady())) throw unavailable()
+    reply.header('cache-control', 'no-store')
+    return { status: 'ok' }
+  })
+}

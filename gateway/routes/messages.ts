@@ -1,0 +1,74 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Message } from '#proto/messaging/v1/messaging_pb.js'
+import { Answers, NoQuery } from '../schemas/fields.ts'
+import {
+  HistoryAnswer,
+  HistoryQuery,
+  type MessageAnswer,
+  SendMessageAnswer,
+  SendMessageBody,
+} from '../schemas/messages.ts'
+import { timeOf, toUint32 } from './proto-values.ts'
+import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
+import { markReplayed } from './sessions.ts'
+
+/** POST and GET /messages */
+export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, batcher }) => {
+  app.post(
+    '/messages',
+    {
+      schema: { body: SendMessageBody, querystring: NoQuery, response: Answers({ 202: SendMessageAnswer }) },
+      config: { scoped: true, idempotent: true, keyField: 'clientOperationId', rate: 'sends' },
+    },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      const accepted = await batcher.send({ ...request.body, credentials })
+      markReplayed(reply, accepted.replayed)
+      return reply.code(202).send({
+        clientOperationId: accepted.clientOperationId,
+        messageId: accepted.messageId,
+        sessionId: accepted.sessionId,
+        conversationId: accepted.conversationId,
+        sequence: accepted.sequence,
+        state: accepted.state,
+        acceptedAt: timeOf(accepted.acceptedAt),
+      })
+    },
+  )
+
+  app.get(
+    '/messages',
+    {
+      schema: { querystring: HistoryQuery, response: Answers({ 200: HistoryAnswer }) },
+      config: { scoped: true, rate: 'calls' },
+    },
+    async (request) => {
+      const { credentials } = visitorOf(request)
+      const { afterSequence, beforeSequence, limit } = request.query
+      const page = await core.messaging.listVisitorMessages(
+        { credentials, afterSequence: toUint32(afterSequence), beforeSequence: toUint32(beforeSequence), limit },
+        callOptions(request),
+      )
+      const { hasMore, lastSequence, oldestSequence } = page
+      return { messages: page.messages.map(toAnswer), hasMore, lastSequence, oldestSequence }
+    },
+  )
+}
+
+function toAnswer(message: Message): MessageAnswer {
+  if (message.author === undefined) throw new Error('the core left out the author')
+  const { kind, displayName, avatarUrl } = message.author
+  return {
+    messageId: message.messageId,
+    clientOperationId: message.clientOperationId,
+    sessionId: message.sessionId,
+    conversationId: message.conversationId,
+    sequence: message.sequence,
+    author: { kind, displayName, avatarUrl },
+    body: message.body,
+    contentType: message.contentType,
+    locale: message.locale,
+    state: message.state,
+    createdAt: timeOf(message.createdAt),
+  }
+}

@@ -1,0 +1,97 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply } from 'fastify'
+import { CloseScope, type SessionContent } from '#proto/session/v1/session_pb.js'
+import { idempotencyKeyOf } from '../checks/idempotency.ts'
+import { Answers, NoQuery } from '../schemas/fields.ts'
+import {
+  CloseSessionAnswer,
+  CloseSessionBody,
+  CreateSessionBody,
+  RenewSessionBody,
+  SessionAnswer,
+} from '../schemas/sessions.ts'
+import { timeOf } from './proto-values.ts'
+import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
+
+/** POST /sessions, /sessions/renew, /sessions/close */
+export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
+  app.post(
+    '/sessions',
+    {
+      schema: { body: CreateSessionBody, querystring: NoQuery, response: Answers({ 201: SessionAnswer }) },
+      config: { idempotent: true, rate: 'bootstrap' },
+    },
+    async (request, reply) => {
+      const { session, replayed } = await core.sessions.createSession(
+        { ...request.body, origin: request.headers.origin!, idempotencyKey: idempotencyKeyOf(request) },
+        callOptions(request),
+      )
+      markReplayed(reply, replayed)
+      // The answer carries credentials, though the route has no grant.
+      reply.header('cache-control', 'no-store')
+      return reply.code(201).send(toAnswer(session))
+    },
+  )
+
+  app.post(
+    '/sessions/renew',
+    {
+      schema: { body: RenewSessionBody, querystring: NoQuery, response: Answers({ 200: SessionAnswer }) },
+      config: { scoped: true, idempotent: true, rate: 'calls' },
+    },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      const { session, replayed } = await core.sessions.renewSession(
+        { ...request.body, credentials, idempotencyKey: idempotencyKeyOf(request) },
+        callOptions(request),
+      )
+      markReplayed(reply, replayed)
+      return toAnswer(session)
+    },
+  )
+
+  app.post(
+    '/sessions/close',
+    {
+      schema: { body: CloseSessionBody, querystring: NoQuery, response: Answers({ 200: CloseSessionAnswer }) },
+      config: { scoped: true, idempotent: true, rate: 'calls' },
+    },
+    async (request, reply) => {
+      const { credentials, forget } = visitorOf(request)
+      const scope = request.body.scope === 'panel' ? CloseScope.PANEL : CloseScope.CONTINUITY
+      const { sessionId, state, replayed } = await core.sessions.closeSession(
+        { credentials, scope, idempotencyKey: idempotencyKeyOf(request) },
+        callOptions(request),
+      )
+      if (state === 'closed') forget()
+      markReplayed(reply, replayed)
+      return { sessionId, state }
+    },
+  )
+}
+
+/** Tells that the answer is the first one's, given again. */
+export function markReplayed(reply: FastifyReply, replayed: boolean): void {
+  if (replayed) reply.header('idempotency-replayed', 'true')
+}
+
+function toAnswer(session: SessionContent | undefined): SessionAnswer {
+  if (session?.replay === undefined) throw new Error('the core left out the session')
+  const { replay } = session
+  return {
+    sessionId: session.sessionId,
+    conversationId: session.conversationId,
+    accessGrant: session.accessGrant,
+    expiresAt: timeOf(session.expiresAt),
+    renewAfter: timeOf(session.renewAfter),
+    renewalToken: session.renewalToken,
+    replay: {
+      state: replay.state,
+      epoch: replay.epoch,
+      lastSequence: replay.lastSequence,
+      oldestSequence: replay.oldestSequence,
+    },
+    continuity: { state: session.continuityState },
+    identity: { state: session.identityState, displayName: session.displayName },
+  }
+}

@@ -1,0 +1,55 @@
+import type { FastifyPluginAsync } from 'fastify'
+import { requireJson } from '../checks/content-type.ts'
+import { createGrantCheck } from '../checks/grant.ts'
+import { requireIdempotencyKey, requireMatchingKey } from '../checks/idempotency.ts'
+import { allowKnownOrigin, answerPreflight, createOriginCheck } from '../checks/origin.ts'
+import { createRateCheck } from '../checks/rate.ts'
+import { refuseUrlCredentials } from '../checks/url-credentials.ts'
+import { requireVersion } from '../checks/version.ts'
+import type { Config } from '../config.ts'
+import type { Grants } from '../core/grants.ts'
+import type { Origins } from '../core/origins.ts'
+import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
+import { readQueryNumbers } from '../schemas/validation.ts'
+import { configRoutes } from './config.ts'
+import { eventRoutes } from './events.ts'
+import { messageRoutes } from './messages.ts'
+import type { RouteDeps } from './route-deps.ts'
+import { sessionRoutes } from './sessions.ts'
+
+export const WIDGET_PREFIX = '/api/integrations/v1/widget'
+
+interface WidgetDeps extends RouteDeps {
+  config: Config
+  origins: Origins
+  grants: Grants
+  now: () => number
+}
+
+/** The widget API. The hooks are the checks of every route, in the order in which the first failure is answered. */
+export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) => {
+  answerUnknownRoutes(app, async (request, reply) => {
+    const preflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined
+    if (preflight) await answerPreflight(deps.origins, reply)
+    else await allowKnownOrigin(deps.origins, reply)
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.routeOptions.config.scoped) reply.header('cache-control', 'no-store')
+  })
+
+  app.addHook('onRequest', createOriginCheck(deps.origins))
+  app.addHook('onRequest', requireVersion)
+  app.addHook('onRequest', refuseUrlCredentials)
+  app.addHook('onRequest', createGrantCheck(deps.grants))
+  app.addHook('onRequest', requireJson)
+  app.addHook('onRequest', requireIdempotencyKey)
+  app.addHook('preValidation', readQueryNumbers)
+  app.addHook('preHandler', requireMatchingKey)
+  app.addHook('preHandler', createRateCheck(deps.config, deps.now))
+
+  // Picked, since `deps` is also this plugin's options: its prefix is not to be added twice.
+  const { core, batcher, streams } = deps
+  for (const routes of [configRoutes, sessionRoutes, messageRoutes, eventRoutes]) {
+    await app.register(routes, { core, batcher, streams })
+  }
+}

@@ -1,0 +1,43 @@
+import { type Static, Type } from 'typebox'
+import { Identifier, OneOf, Strict } from './fields.ts'
+
+export const ConfigParams = Strict({ publicSiteKey: Identifier })
+
+const Count = Type.Integer({ minimum: 0 })
+
+/** Safe public bootstrap configuration of an installation. */
+export const WidgetConfigAnswer = Strict({
+  contract: Type.String(),
+  contractVersion: Type.String(),
+  publicSiteKey: Type.String(),
+  locale: Strict({ default: Type.String(), supported: Type.Array(Type.String()) }),
+  appearance: Strict({
+    title: Type.String(),
+    greeting: Type.String(),
+    accentColor: Type.String(),
+    position: OneOf(['left', 'right']),
+    logoUrl: Type.Optional(Type.String()),
+  }),
+  capabilities: Strict({
+    identity: Type.Boolean(),
+    typing: Type.Boolean(),
+    pageContext: Type.Boolean(),
+    navigation: Type.Boolean(),
+    screenshots: Type.Boolean(),
+    preChatForm: Type.Boolean(),
+    offlineForm: Type.Boolean(),
+    messageRetryRoute: Type.Boolean(),
+  }),
+  forms: Strict({}),
+  consent: Strict({ required: Type.Boolean(), policyUrl: Type.Optional(Type.String()) }),
+  availability: Strict({ online: Type.Boolean() }),
+  limits: Strict({
+    bodyMaxLength: Count,
+    pageContextMaxBytes: Count,
+    historyPageMax: Count,
+    screenshotMaxBytes: Count,
+    outboxMax: Count,
+  }),
+  realtime: Strict({ heartbeatSeconds: Count, reconnectMinMs: Count, reconnectMaxMs: Count }),
+})
+export type WidgetConfigAnswer = Static<typeof WidgetConfigAnswer>

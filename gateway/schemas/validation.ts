@@ -1,0 +1,56 @@
+import type { FastifySchemaValidationError, FastifyServerOptions, preValidationHookHandler } from 'fastify'
+import { GatewayError } from '../errors.ts'
+
+const PATH_MAX_LENGTH = 256
+
+/**
+ * How bodies and queries are held against their schemas: nothing is converted, removed or filled in, strings are
+ * measured in UTF-16 code units as browsers do, and every broken rule is told.
+ */
+export const ajvOptions: FastifyServerOptions['ajv'] = {
+  customOptions: {
+    coerceTypes: false,
+    removeAdditional: false,
+    useDefaults: false,
+    allErrors: true,
+    unicode: false,
+    // Only to keep Ajv from calling `unicode` deprecated at each start.
+    logger: false,
+    keywords: [
+      {
+        keyword: 'maxJsonBytes',
+        schemaType: 'number',
+        errors: false,
+        validate: (limit: number, data: unknown) => Buffer.byteLength(JSON.stringify(data)) <= limit,
+      },
+    ],
+  },
+}
+
+/** The public error of Ajv's: where and which rule, never the value. */
+export function validationError(errors: FastifySchemaValidationError[]): GatewayError {
+  return new GatewayError('ValidationFailed', {
+    issues: errors.map(({ instancePath, keyword, params }) => {
+      const name = params.missingProperty ?? params.additionalProperty
+      const path = name === undefined ? instancePath : `${instancePath}/${pointerToken(String(name))}`
+      return { path: path.slice(0, PATH_MAX_LENGTH), rule: keyword }
+    }),
+  })
+}
+
+/** Whole numbers in a query are digits and nothing else; anything else is left for the schema to refuse. */
+export const readQueryNumbers: preValidationHookHandler = (request, _reply, done) => {
+  const schema = request.routeOptions.schema?.querystring as
+    | { properties?: Record<string, { type?: string }> }
+    | undefined
+  const query = request.query as Record<string, unknown>
+  for (const [name, { type }] of Object.entries(schema?.properties ?? {})) {
+    const value = query[name]
+    if (type === 'integer' && typeof value === 'string' && /^\d+$/.test(value)) query[name] = Number(value)
+  }
+  done()
+}
+
+function pointerToken(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1')
+}

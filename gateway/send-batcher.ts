@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { AcceptedMessage, VisitorMessageResult, VisitorMessageSchema } from '#proto/messaging/v1/messaging_pb.js'
+import type { Core } from './core/core.ts'
+import { errorFromInfo, toGatewayError, unavailable } from './errors.ts'
+
+type VisitorMessage = MessageInitShape<typeof VisitorMessageSchema>
+
+/** Sends visitors' messages, those that come at the same time together. */
+export interface SendBatcher {
+  /** @throws GatewayError */
+  send(message: VisitorMessage): Promise<AcceptedMessage>
+}
+
+interface Waiting {
+  message: VisitorMessage
+  accept: (message: AcceptedMessage) => void
+  refuse: (error: Error) => void
+}
+
+const BATCH_MAX_MESSAGES = 512
+const BATCH_MAX_BYTES = 1024 * 1024
+const FIXED_BYTES = 1024
+const CONTEXT_MAX_BYTES = 4096
+
+/**
+ * Groups concurrent sends into shared calls, without a timer: whatever arrived while the calls before were in flight is
+ * the next one. A failed call fails each of its messages with a retryable `ServiceUnavailable`, since the outcome is
+ * unknown and the operation id makes a repeat safe; so does a full queue, at once.
+ */
+export function createSendBatcher(options: { core: Core; rpcsMax: number; queueMax: number }): SendBatcher {
+  let queue: Waiting[] = []
+  let inFlight = 0
+
+  function dispatch(): void {
+    while (inFlight < options.rpcsMax && queue.length > 0) {
+      const size = batchSize(queue)
+      const batch = queue.slice(0, size)
+      queue = queue.slice(size)
+      inFlight++
+      deliver(batch).finally(() => {
+        inFlight--
+        dispatch()
+      })
+    }
+  }
+
+  async function deliver(batch: Waiting[]): Promise<void> {
+    try {
+      const { results } = await options.core.messaging.sendVisitorMessages(
+        { messages: batch.map(({ message }) => message) },
+        // The call is nobody's alone, so it has a correlation of its own.
+        { headers: { 'x-correlation-id': randomUUID() } },
+      )
+      for (const [index, waiting] of batch.entries()) settle(waiting, results[index])
+    } catch (error) {
+      for (const { refuse } of batch) refuse(unavailable(toGatewayError(error)))
+    }
+  }
+
+  return {
+    send(message) {
+      if (queue.length >= options.queueMax) return Promise.reject(unavailable())
+      return new Promise((accept, refuse) => {
+        queue.push({ message, accept, refuse })
+        // Requests of the same turn of the event loop go together.
+        if (queue.length === 1) setImmediate(dispatch)
+      })
+    },
+  }
+}
+
+function settle({ accept, refuse }: Waiting, result: VisitorMessageResult | undefined): void {
+  if (result?.outcome.case === 'accepted') accept(result.outcome.value)
+  else if (result?.outcome.case === 'error') refuse(errorFromInfo(result.outcome.value))
+  else refuse(unavailable())
+}
+
+/** How many of the waiting sends fit one call. */
+function batchSize(queue: Waiting[]): number {
+  let bytes = 0
+  let size = 0
+  for (const { message } of queue) {
+    bytes += FIXED_BYTES + 3 * (message.body?.length ?? 0) + (message.pageContext ? CONTEXT_MAX_BYTES : 0)
+    if (size > 0 && (size === BATCH_MAX_MESSAGES || bytes > BATCH_MAX_BYTES)) break
+    size++
+  }
+  return size
+}

@@ -1,0 +1,273 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
+import { Code, ConnectError, type ConnectRouter, createRouterTransport, type Transport } from '@connectrpc/connect'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import {
+  type FrameSchema,
+  MessagingService,
+  type SendVisitorMessagesRequest,
+  type Subscribe,
+  type VisitorMessageResultSchema,
+  type WatchEventsRequest,
+  WatchEventsResponseSchema,
+} from '#proto/messaging/v1/messaging_pb.js'
+import { SessionService } from '#proto/session/v1/session_pb.js'
+import type { VisitorCredentials } from '#proto/session/v1/visitor_pb.js'
+import { GatewayError, type PublicErrorCode } from './errors.ts'
+
+type FrameInit = NonNullable<MessageInitShape<typeof FrameSchema>['frame']>
+
+/** One `WatchEvents` call, seen from the core. */
+export interface TestLink {
+  subscribed: Subscribe[]
+  commands: WatchEventsRequest['command'][]
+  open: Map<number, Subscribe>
+  push(...frames: FrameInit[]): void
+  /** The call ends with an error, as when the core dies. */
+  break(): void
+}
+
+export const SITE = 'https://shop.example'
+export const GRANT = 'grant-1'
+export const EPOCH = 'e1'
+export const SESSION_END = Date.UTC(2030, 0, 1)
+
+/** What lies outside the gateway: a core in memory that does as the test says. */
+export function createTestCore() {
+  const core = {
+    origins: new Set([SITE]),
+    /** Grants by what the core says of them; `ok` ones have the session `ses_<grant>`. */
+    grants: new Map<string, PublicErrorCode | 'ok'>([[GRANT, 'ok']]),
+    calls: [] as { method: string; request: unknown; headers: Headers }[],
+    links: [] as TestLink[],
+    log: [] as { sequence: number; type: string; json: string }[],
+    down: false,
+    /** Grant lifetime, as AuthorizeGrant tells it. */
+    grantEnds: SESSION_END,
+    refuseNext: undefined as Error | undefined,
+    onSend: answerSends as (
+      request: SendVisitorMessagesRequest,
+    ) => ReturnType<typeof answerSends> | Promise<ReturnType<typeof answerSends>>,
+    onSubscribe: openSubscription,
+    count: (method: string) => core.calls.filter((call) => call.method === method).length,
+    publish,
+    transport: {} as Transport,
+    /** The services, for a core on the wire. */
+    routes,
+  }
+
+  function publish(type: string, data: object = {}): number {
+    const sequence = (core.log.at(-1)?.sequence ?? 0) + 1
+    const event = { sequence, type, json: JSON.stringify({ sequence, type, data }) }
+    core.log.push(event)
+    for (const link of core.links) {
+      const subscriptionIds = [...link.open.keys()]
+      if (subscriptionIds.length > 0) link.push(eventFrame(subscriptionIds, event))
+    }
+    return sequence
+  }
+
+  function openSubscription(link: TestLink, { subscriptionId, credentials, ...start }: Subscribe): void {
+    const state = core.grants.get(credentials!.accessGrant)
+    if (state !== 'ok') {
+      link.push({ case: 'closed', value: { subscriptionId, error: infoOf(state ?? 'GrantInvalid') } })
+      return
+    }
+    const head = core.log.at(-1)?.sequence ?? 0
+    const seen = Math.max(start.afterSequence ?? -1, Number(start.lastEventId?.split('-')[1] ?? -1))
+    const sequence = seen < 0 ? head : seen
+    const sessionId = `ses_${credentials!.accessGrant}`
+    link.open.set(subscriptionId, { ...start, subscriptionId, credentials })
+    link.push({ case: 'opened', value: { subscriptionId, sessionId, epoch: EPOCH, sequence } })
+    link.push(
+      ...core.log.filter((event) => event.sequence > sequence).map((event) => eventFrame([subscriptionId], event)),
+    )
+  }
+
+  function answerSends({
+    messages,
+  }: SendVisitorMessagesRequest): MessageInitShape<typeof VisitorMessageResultSchema>[] {
+    return messages.map(({ credentials, clientOperationId }) => {
+      const state = core.grants.get(credentials!.accessGrant) ?? 'GrantInvalid'
+      if (state !== 'ok') return { outcome: { case: 'error', value: infoOf(state) } }
+      const sequence = publish('message.accepted', { clientOperationId })
+      const value = {
+        clientOperationId,
+        messageId: `msg_${clientOperationId}`,
+        sessionId: `ses_${credentials!.accessGrant}`,
+        conversationId: 'cnv_1',
+        sequence,
+        state: 'queued',
+        acceptedAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 6)),
+        replayed: clientOperationId.startsWith('again'),
+      }
+      return { outcome: { case: 'accepted', value } }
+    })
+  }
+
+  function verify(credentials: VisitorCredentials | undefined): string {
+    const state = core.grants.get(credentials!.accessGrant) ?? 'GrantInvalid'
+    if (state !== 'ok') throw refusal(state)
+    return `ses_${credentials!.accessGrant}`
+  }
+
+  function note(method: string, request: unknown, { requestHeader }: { requestHeader: Headers }): void {
+    core.calls.push({ method, request, headers: requestHeader })
+    const error = core.refuseNext
+    core.refuseNext = undefined
+    if (error !== undefined) throw error
+  }
+
+  const session = (sessionId: string) => ({
+    sessionId,
+    conversationId: 'cnv_1',
+    accessGrant: GRANT,
+    expiresAt: timestampFromMs(SESSION_END),
+    renewAfter: timestampFromMs(SESSION_END - 300_000),
+    renewalToken: 'renewal-1',
+    replay: { state: 'ready', epoch: EPOCH, lastSequence: 7, oldestSequence: 0 },
+    continuityState: 'new',
+    identityState: 'anonymous',
+  })
+
+  function routes(router: ConnectRouter): void {
+    router.service(SessionService, {
+      checkOrigin(request, context) {
+        note('checkOrigin', request, context)
+        return { allowed: core.origins.has(request.origin) }
+      },
+      getConfig(request, context) {
+        note('getConfig', request, context)
+        if (request.publicSiteKey !== 'pk_demo') throw refusal('InstallationNotFound')
+        return { config: { ...CONFIG, publicSiteKey: request.publicSiteKey } }
+      },
+      createSession(request, context) {
+        note('createSession', request, context)
+        return { session: session('ses_grant-1'), replayed: request.idempotencyKey === 'again' }
+      },
+      renewSession(request, context) {
+        note('renewSession', request, context)
+        return { session: session(verify(request.credentials)), replayed: request.idempotencyKey === 'again' }
+      },
+      authorizeGrant(request, context) {
+        note('authorizeGrant', request, context)
+        return { sessionId: verify(request.credentials), expiresAt: timestampFromMs(core.grantEnds) }
+      },
+      closeSession(request, context) {
+        note('closeSession', request, context)
+        return { sessionId: verify(request.credentials), state: request.scope === 2 ? 'closed' : 'active' }
+      },
+    })
+    router.service(MessagingService, {
+      async sendVisitorMessages(request, context) {
+        note('sendVisitorMessages', request, context)
+        return { results: await core.onSend(request) }
+      },
+      listVisitorMessages(request, context) {
+        note('listVisitorMessages', request, context)
+        verify(request.credentials)
+        return { messages: [MESSAGE], hasMore: false, lastSequence: 9, oldestSequence: 1 }
+      },
+      async *watchEvents(requests, context) {
+        note('watchEvents', undefined, context)
+        const link = createTestLink()
+        core.links.push(link)
+        link.push({ case: 'ready', value: {} })
+        void (async () => {
+          for await (const { command } of requests) {
+            link.commands.push(command)
+            if (command.case === 'unsubscribe') link.open.delete(command.value.subscriptionId)
+            if (command.case !== 'subscribe') continue
+            link.subscribed.push(command.value)
+            core.onSubscribe(link, command.value)
+          }
+        })().catch(() => {})
+        try {
+          yield* link.responses()
+        } finally {
+          core.links.splice(core.links.indexOf(link), 1)
+        }
+      },
+    })
+  }
+
+  const inner = createRouterTransport(routes)
+  const refused = () => {
+    const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+    return new ConnectError('unreachable', Code.Unavailable, undefined, undefined, cause)
+  }
+  core.transport = {
+    unary: async (...call) => (core.down ? Promise.reject(refused()) : inner.unary(...call)),
+    stream: async (...call) => (core.down ? Promise.reject(refused()) : inner.stream(...call)),
+  }
+  return core
+}
+
+export type TestCore = ReturnType<typeof createTestCore>
+
+function createTestLink() {
+  let frames: FrameInit[] = []
+  let broken = false
+  let wake = () => {}
+  const link: TestLink & { responses(): AsyncGenerator } = {
+    subscribed: [],
+    commands: [],
+    open: new Map(),
+    push(...more) {
+      frames.push(...more)
+      wake()
+    },
+    break() {
+      broken = true
+      wake()
+    },
+    async *responses() {
+      while (!broken) {
+        const batch = frames
+        frames = []
+        if (batch.length > 0) yield create(WatchEventsResponseSchema, { frames: batch.map((frame) => ({ frame })) })
+        else await new Promise<void>((resolve) => (wake = resolve))
+      }
+      throw new ConnectError('the core died', Code.Unavailable)
+    },
+  }
+  return link as TestLink & { responses(): AsyncGenerator<never> }
+}
+
+export const eventFrame = (
+  subscriptionIds: number[],
+  { sequence, type, json }: { sequence: number; type: string; json: string },
+): FrameInit => ({ case: 'event', value: { subscriptionIds, id: `${EPOCH}-${sequence}`, sequence, type, json } })
+
+export function infoOf(code: PublicErrorCode, more: { retryAfter?: number } = {}) {
+  const { retryable, terminal } = new GatewayError(code).rule
+  return create(ErrorInfoSchema, { code, retryable, terminal, ...more })
+}
+
+/** As a core refuses: a Connect error with the public table's detail. */
+export function refusal(code: PublicErrorCode, more: { retryAfter?: number } = {}): ConnectError {
+  const detail = { desc: ErrorInfoSchema, value: infoOf(code, more) }
+  return new ConnectError('refused', Code.FailedPrecondition, undefined, [detail])
+}
+
+const CONFIG = {
+  defaultLocale: 'en',
+  supportedLocales: ['en', 'sv'],
+  appearance: { title: 'Shop', greeting: 'Hello', accentColor: '#2f6f4f', position: 'right' },
+  capabilities: { identity: true, typing: true, pageContext: true },
+  consent: { required: false },
+  online: true,
+  limits: { bodyMaxLength: 4000, pageContextMaxBytes: 4096, historyPageMax: 100, screenshotMaxBytes: 1, outboxMax: 50 },
+  realtime: { heartbeatSeconds: 15, reconnectMinMs: 500, reconnectMaxMs: 20_000 },
+}
+
+const MESSAGE = {
+  messageId: 'msg_1',
+  conversationId: 'cnv_1',
+  sequence: 4,
+  author: { kind: 'agent', displayName: 'Ada' },
+  body: 'Hi',
+  contentType: 'text',
+  state: 'sent',
+  createdAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 6)),
+}

@@ -1,0 +1,115 @@
+import { connect } from 'node:net'
+import pino from 'pino'
+import { onTestFinished } from 'vitest'
+import { createGateway } from './app.ts'
+import type { Clock } from './clock.ts'
+import { readConfig } from './config.ts'
+import { WIDGET_PREFIX } from './routes/widget.ts'
+import { createTestCore, GRANT, SITE, type TestCore } from './test-core.ts'
+
+/** A clock that stands until a test moves it; short waits (retries) run on the real one. */
+export function createTestClock() {
+  let now = Date.UTC(2029, 0, 1)
+  const repeating = new Set<{ ms: number; due: number; run: () => void }>()
+  const clock: Clock & { advance(ms: number): void } = {
+    now: () => now,
+    every(ms, run) {
+      const job = { ms, due: now + ms, run }
+      repeating.add(job)
+      return () => void repeating.delete(job)
+    },
+    after(ms, run) {
+      const timer = setTimeout(run, ms)
+      return () => clearTimeout(timer)
+    },
+    advance(ms) {
+      const until = now + ms
+      for (;;) {
+        const next = [...repeating].sort((a, b) => a.due - b.due)[0]
+        if (next === undefined || next.due > until) break
+        now = next.due
+        next.due += next.ms
+        next.run()
+      }
+      now = until
+    },
+  }
+  return clock
+}
+
+/** A gateway on a free port in front of scripted cores, torn down with the test. */
+export async function startTestGateway(options: { env?: Record<string, string>; cores?: TestCore[] } = {}) {
+  const cores = options.cores ?? [createTestCore()]
+  const clock = createTestClock()
+  const lines: string[] = []
+  const gateway = createGateway({
+    config: readConfig({ CORE_TOKEN: 'service-token-of-tests', ...options.env }),
+    transports: cores.map(({ transport }) => transport),
+    logger: pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) }),
+    clock,
+    random: () => 0.5,
+  })
+  await gateway.listen({ port: 0, host: '127.0.0.1' })
+  onTestFinished(async () => {
+    await gateway.close()
+  })
+  const { port } = gateway.server.address() as { port: number }
+  const url = `http://127.0.0.1:${port}`
+
+  return {
+    gateway,
+    core: cores[0]!,
+    cores,
+    clock,
+    lines,
+    url,
+    port,
+    /** A call of the widget API as a well-behaved browser makes it, with what the test changes. */
+    call(method: string, path: string, change: CallChange = {}) {
+      const body = 'body' in change ? change.body : undefined
+      const headers: Record<string, string | null> = {
+        origin: SITE,
+        'x-service-widget-version': '1.0',
+        authorization: `Bearer ${GRANT}`,
+        ...(method === 'POST' ? { 'idempotency-key': 'op-1', 'content-type': 'application/json' } : {}),
+        ...change.headers,
+      }
+      return fetch(`${url}${WIDGET_PREFIX}${path}`, {
+        method,
+        headers: Object.fromEntries(
+          Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== null),
+        ),
+        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+        ...(change.signal ? { signal: change.signal } : {}),
+      })
+    },
+    /** Bytes on a bare socket, and everything that comes back until it is closed. */
+    raw(text: string): Promise<string> {
+      return new Promise((resolve, reject) => {
+        const socket = connect(port, '127.0.0.1')
+        let answer = ''
+        socket.setEncoding('latin1').on('data', (chunk) => {
+          answer += chunk
+        })
+        socket.on('close', () => resolve(answer)).on('error', reject)
+        socket.write(text, 'latin1')
+      })
+    },
+  }
+}
+
+export type TestGateway = Awaited<ReturnType<typeof startTestGateway>>
+
+interface CallChange {
+  /** Null takes a header away. */
+  headers?: Record<string, string | null>
+  body?: unknown
+  signal?: AbortSignal
+}
+
+export const message = (clientOperationId = 'op-1', more: object = {}) => ({
+  clientOperationId,
+  body: 'Hello',
+  contentType: 'text',
+  ...more,
+})
