@@ -106,7 +106,35 @@ export const coreSettings = Type.Object({
 
 export type CoreConfig = Static<typeof coreSettings>
 
-/** Reads and checks the settings. Errors: one that names each wrong setting and what is allowed, never its value. */
+/** A setting is missing or not allowed. The message names the setting and what is allowed, never its value. */
+export class SettingError extends Error {
+  override readonly name = 'SettingError'
+}
+
+/** Reads and checks the settings; empty ones count as left out. Errors: `SettingError`. */
 export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig {
-  return envSchema<CoreConfig>({ schema: coreSettings, data: env, env: false })
+  const data = Object.fromEntries(
+    Object.entries(env).filter(([name, value]) => name in coreSettings.properties && value),
+  )
+  try {
+    return envSchema<CoreConfig>({ schema: coreSettings, data, env: false })
+  } catch (error) {
+    const { errors } = error as { errors?: { instancePath: string }[] }
+    if (errors === undefined) throw error
+    const names = [...new Set(errors.map(({ instancePath }) => instancePath.slice(1)))]
+    throw new SettingError(names.map((name) => `${name} ${allowed(name as keyof CoreConfig)}`).join('\n'))
+  }
+}
+
+function allowed(name: keyof CoreConfig): string {
+  const { type, minimum, maximum, description, anyOf } = coreSettings.properties[name] as {
+    type?: string
+    minimum?: number
+    maximum?: number
+    description?: string
+    anyOf?: { const: string }[]
+  }
+  if (anyOf) return `must be one of ${anyOf.map((literal) => literal.const).join(', ')}`
+  if (type !== 'integer') return `is not as it must be: ${description}`
+  return `must be a whole number${minimum === undefined ? '' : `, ${minimum} or more`}${maximum === undefined ? '' : `, ${maximum} at most`}`
 }

@@ -176,10 +176,13 @@ describe('a stream', () => {
     for (let count = 0; count < 150; count += 1) await append(streams.local, conversationId, `${big}${count}`)
     const reader = await read(streams, conversationId, { afterSequence: 0 })
     await until('the pause', () => reader.paused === 1)
-    expect(sequencesOf(reader)).toEqual(upTo(100))
+    expect(sequencesOf(reader).length).toBeLessThan(70)
+    expect(sequencesOf(reader)).toEqual(upTo(sequencesOf(reader).length))
     await append(streams.local, conversationId, 'while it waits')
-    streams.subscriptions.resume(reader.subscription!)
-    await until('the rest', () => reader.events.length === 151)
+    for (let pauses = 1; pauses < 3; pauses += 1) {
+      streams.subscriptions.resume(reader.subscription!)
+      await until('the next part', () => reader.paused > pauses || reader.events.length === 151)
+    }
     expect(sequencesOf(reader)).toEqual(upTo(151))
   })
 

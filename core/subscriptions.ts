@@ -34,7 +34,7 @@ export interface Subscription {
   mode: 'replaying' | 'paused' | 'live' | 'ended'
 }
 
-/** Events in one read of a replay, and bytes after which it waits for the reader. */
+/** Events in one read of a replay, and characters after which it waits for the reader. */
 const replayPage = 100
 const replayBytes = 64 * 1024
 
@@ -100,32 +100,44 @@ export function createSubscriptions({
   async function replay(subscription: Subscription) {
     try {
       for (let bytes = 0; subscription.mode === 'replaying'; ) {
-        const { feed, position, sink } = subscription
-        if (position >= feed.through) {
+        const { feed, sink } = subscription
+        if (subscription.position >= feed.through) {
           subscription.mode = 'live'
           return
         }
         const { through } = feed
-        const page = await replayWindow.read(feed.conversationId, position, replayPage)
+        const page = await replayWindow.read(feed.conversationId, subscription.position, replayPage)
         if (subscription.mode !== 'replaying') return
         for (const event of page) {
-          if (!concerns(event, subscription)) continue
-          const encoded = encode(event, subscription.epoch)
-          bytes += encoded.json.length
-          sink.event([subscription.id], encoded)
-          if (endsSession(event.type)) return end(subscription)
+          bytes += send(subscription, event)
+          if (endsStream(event, subscription)) return end(subscription)
+          if (bytes >= replayBytes) break
         }
-        const last = page.at(-1)?.sequence ?? position
-        subscription.position = page.length < replayPage ? Math.max(last, through) : last
-        sink.advanced([subscription.id], subscription.position)
-        if (bytes >= replayBytes && subscription.position < feed.through) {
+        if (bytes >= replayBytes) {
           subscription.mode = 'paused'
           sink.paused(subscription.id)
+          return
+        }
+        if (page.length < replayPage && subscription.position < through) {
+          subscription.position = through
+          sink.advanced([subscription.id], through)
         }
       }
     } catch (error) {
       end(subscription, error)
     }
+  }
+
+  /** Sends one event of a replay if it is for the reader; its length. */
+  function send(subscription: Subscription, event: LogEvent): number {
+    subscription.position = event.sequence
+    if (!concerns(event, subscription)) {
+      subscription.sink.advanced([subscription.id], event.sequence)
+      return 0
+    }
+    const encoded = encode(event, subscription.epoch)
+    subscription.sink.event([subscription.id], encoded)
+    return encoded.json.length
   }
 
   return {
@@ -197,6 +209,10 @@ export function createSubscriptions({
       for (const subscription of ended) end(subscription)
     },
   }
+}
+
+function endsStream(event: LogEvent, subscription: Subscription): boolean {
+  return endsSession(event.type) && concerns(event, subscription)
 }
 
 /** Events of one session go to that session's streams only. */
