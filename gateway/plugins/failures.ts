@@ -50,6 +50,10 @@ async function earliestFailure(failure: GatewayError, request: FastifyRequest): 
 }
 
 function logFailure(failure: GatewayError, request: FastifyRequest): void {
+  if (failure.code === 'ServiceUnavailable') {
+    request.log.warn({ code: failure.code }, 'request failed')
+    return
+  }
   const cause = failure.cause instanceof Error ? failure.cause : undefined
   // The message of a foreign error may quote what was sent; its name, code and stack's lines may not.
   const where = cause?.stack
