@@ -11,6 +11,8 @@ export const scenarios = {
   pk_event_before_answer: { eventBeforeAnswer: true },
   /** The first send gets 429 with `retryAfter` 7. */
   pk_rate_limited: { refuseSends: [{ status: 429, code: 'RateLimited', retryAfter: 7 }] },
+  /** The first send gets 429 with a wait too long for a visitor. */
+  pk_rate_limited_long: { refuseSends: [{ status: 429, code: 'RateLimited', retryAfter: 600 }] },
   /** The first two sends get 503. */
   pk_unavailable_twice: {
     refuseSends: [
