@@ -1,0 +1,122 @@
+// `npm start`: every part on one machine, in one process, with a demo to play with.
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import { createRouterTransport } from '@connectrpc/connect'
+import closeWithGrace from 'close-with-grace'
+import { readCoreConfig } from './core/config.ts'
+import { startCore } from './core/core.ts'
+import { seedDemo } from './core/demo-seed.ts'
+import { createLogger } from './core/logger.ts'
+import { serveCore } from './core/server.ts'
+import { coreRouterOptions, coreRoutes } from './core/services/router.ts'
+import { createGateway } from './gateway/app.ts'
+import { loadConfig } from './gateway/config.ts'
+import { readDemoConfig } from './widget/demo/config.ts'
+import { createDemoSite } from './widget/demo/server.ts'
+
+const closers: (() => Promise<unknown>)[] = []
+
+/** In the opposite order of the start; each gets its turn, whatever befell the others. */
+async function stopAll() {
+  for (const close of closers.reverse()) await close().catch((error: Error) => console.error(error.message))
+}
+
+async function startAll() {
+  const coreConfig = readCoreConfig()
+  const { DEMO_PORT } = readDemoConfig()
+  const logger = createLogger('core', coreConfig.LOG_LEVEL)
+
+  const core = await startCore(coreConfig, logger)
+  closers.push(core.stop)
+  const gatewayConfig = loadConfig()
+  const coreServer = await serveCore(core.context, { host: coreConfig.CORE_HOST, port: coreConfig.CORE_PORT }).catch(
+    portTaken('CORE_PORT'),
+  )
+  closers.push(coreServer.close)
+
+  const inMemory = createRouterTransport(coreRoutes(core.context), { router: coreRouterOptions(core.context) })
+  const gateway = createGateway({
+    config: gatewayConfig,
+    transports: [inMemory],
+    logger: createLogger('gateway', gatewayConfig.LOG_LEVEL),
+  })
+  const gatewayUrl = await gateway
+    .listen({ port: gatewayConfig.GATEWAY_PORT, host: gatewayConfig.GATEWAY_HOST })
+    .catch(portTaken('GATEWAY_PORT'))
+  closers.push(() => gateway.close())
+
+  const urls = {
+    gatewayUrl: `http://localhost:${new URL(gatewayUrl).port}`,
+    coreUrl: `http://localhost:${coreServer.port}`,
+  }
+  const demo = await createDemoSite({ gatewayUrl: urls.gatewayUrl, siteKey: 'pk_demo' })
+  await listen(demo, DEMO_PORT).catch(portTaken('DEMO_PORT'))
+  closers.push(() => closeServer(demo))
+  const origin = `http://localhost:${portOf(demo)}`
+  await seedDemo(core, coreConfig, { ...urls, origin })
+  printGuide({ ...urls, origin, dataDir: coreConfig.DATA_DIR })
+}
+
+function printGuide({
+  gatewayUrl,
+  coreUrl,
+  origin,
+  dataDir,
+}: {
+  gatewayUrl: string
+  coreUrl: string
+  origin: string
+  dataDir: string
+}) {
+  const service = `${coreUrl}/service.messaging.v1.MessagingService`
+  const json = "-H 'Content-Type: application/json'"
+  console.log(`
+Service is ready.
+
+  Demo shop   ${origin}    write to it as a visitor
+  Gateway     ${gatewayUrl}    the public API
+  Core        ${coreUrl}    the internal services
+  Data        ${dataDir}    the database, the secrets and demo.json
+
+Answer the latest conversation as an agent:
+
+  curl -K ${dataDir}/agent.curl ${service}/SendAgentMessage ${json} -d '{"conversationId":"'$(curl -sK ${dataDir}/agent.curl ${service}/ListConversations ${json} -d '{"limit":1}' | grep -o 'cnv_[a-z0-9]*' | head -n 1)'","clientOperationId":"'$(date +%s)'","body":"Hello, how can I help?","agent":{"displayName":"Ada"}}'
+
+Ctrl-C stops everything.
+`)
+}
+
+async function listen(server: Server, port: number) {
+  server.listen(port)
+  await once(server, 'listening')
+}
+
+function closeServer(server: Server) {
+  server.closeAllConnections()
+  return new Promise((resolve) => server.close(resolve))
+}
+
+function portOf(server: Server): number {
+  const address = server.address()
+  return address !== null && typeof address === 'object' ? address.port : 0
+}
+
+function portTaken(setting: string) {
+  return (error: NodeJS.ErrnoException): never => {
+    if (error.code !== 'EADDRINUSE') throw error
+    throw new Error(`${setting}: something else listens on that port already; set it to a free one`)
+  }
+}
+
+closeWithGrace({ delay: 10_000, logger: undefined }, async ({ err }) => {
+  if (err) console.error(err)
+  await stopAll()
+})
+
+try {
+  await startAll()
+} catch (error) {
+  console.error((error as Error).message)
+  await stopAll()
+  process.exit(1)
+}

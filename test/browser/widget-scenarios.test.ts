@@ -1,0 +1,205 @@
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createDemoSite } from '../../widget/demo/server.ts'
+import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
+import type { SiteKey } from '../../widget/test/scenarios.ts'
+import { launchChromium } from '../support/chromium.ts'
+
+let browser: Browser
+let gateway: ScenarioServer
+let context: BrowserContext
+let sites: Server[] = []
+let complaints: string[] = []
+
+beforeAll(async () => {
+  browser = await launchChromium()
+})
+afterAll(() => browser.close())
+
+beforeEach(async () => {
+  complaints = []
+  sites = []
+  gateway = await startScenarioServer({ heartbeatMs: 1_000 })
+})
+afterEach(async () => {
+  await context.close()
+  for (const site of sites) {
+    site.closeAllConnections()
+    site.close()
+  }
+  await gateway.close()
+})
+
+/** The demo shop in a browser of its own, with every complaint of the page written down. */
+async function visit(siteKey: SiteKey, options: Parameters<Browser['newContext']>[0] = {}): Promise<Page> {
+  const site = await createDemoSite({ gatewayUrl: gateway.url, siteKey })
+  sites.push(site)
+  await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve))
+  context = await browser.newContext(options)
+  const page = await context.newPage()
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  await page.addInitScript({
+    content: `document.addEventListener('securitypolicyviolation', (event) => {
+      console.error('CSP: ' + event.violatedDirective + ' ' + event.blockedURI)
+    })`,
+  })
+  await page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`)
+  return page
+}
+
+const bubbles = (page: Page) => page.locator('[data-service-widget] .bubble')
+const launcher = (page: Page) => page.getByRole('button', { name: /^Open chat/ })
+const field = (page: Page) => page.getByRole('textbox', { name: 'Your message' })
+
+async function texts(page: Page): Promise<string[]> {
+  return (await bubbles(page).allTextContents()).map((text) => text.replace(/^[^:]+: /, ''))
+}
+
+describe('a visitor of the shop', () => {
+  it('opens the chat, writes, is answered live, and finds the same conversation after a reload', async () => {
+    const page = await visit('pk_friendly')
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+    await field(page).fill('Do you ship to Norway?')
+    await page.keyboard.press('Enter')
+    await page.getByText(/· Sent$/).waitFor()
+    expect(await texts(page)).toEqual(['Do you ship to Norway?'])
+
+    gateway.conversation('pk_friendly').agentSays('We do, within eight days.')
+    await page.getByText('We do, within eight days.').waitFor()
+    await page.reload()
+    await launcher(page).click()
+    await page.getByText('We do, within eight days.').waitFor()
+    gateway.conversation('pk_friendly').agentSays('Anything else?')
+    await page.getByText('Anything else?').waitFor()
+
+    expect(await texts(page)).toEqual(['Do you ship to Norway?', 'We do, within eight days.', 'Anything else?'])
+    expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    expect(complaints).toEqual([])
+  })
+
+  it('can do everything with the keyboard', async () => {
+    const page = await visit('pk_friendly')
+    await launcher(page).waitFor()
+    for (let presses = 0; presses < 30; presses += 1) {
+      await page.keyboard.press('Tab')
+      if (await launcher(page).evaluate((button) => button.matches(':focus-visible'))) break
+    }
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'Nordlicht Support' }).waitFor()
+    await page.keyboard.type('First line')
+    await page.keyboard.press('Shift+Enter')
+    await page.keyboard.type('second line')
+    await page.keyboard.press('Enter')
+    await page.getByText(/· Sent$/).waitFor()
+    expect(gateway.conversation('pk_friendly').messages.map(({ body }) => body)).toEqual(['First line\nsecond line'])
+
+    await page.keyboard.press('Escape')
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    expect(await launcher(page).evaluate((button) => button.matches(':focus-visible'))).toBe(true)
+    await page.keyboard.press('Enter')
+    expect(await field(page).evaluate((element) => element.matches(':focus'))).toBe(true)
+    expect(complaints).toEqual([])
+  })
+
+  it('sees how many messages came while the chat was closed', async () => {
+    const page = await visit('pk_friendly')
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+    await page.getByRole('button', { name: 'Close chat' }).last().click()
+    gateway.conversation('pk_friendly').agentSays('Hello?')
+    gateway.conversation('pk_friendly').agentSays('Are you there?')
+    await page.getByRole('button', { name: 'Open chat, 2 unread messages' }).click()
+    await page.getByText('Are you there?').waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  it('is told that a message was not sent, and sends it again by hand as the same one', async () => {
+    const page = await visit('pk_rate_limited_long')
+    await launcher(page).click()
+    await field(page).fill('Please')
+    await page.keyboard.press('Enter')
+    await page.getByText('Not sent').waitFor()
+    expect(await page.getByText(/· Sent$/).count()).toBe(0)
+    await page.getByRole('button', { name: 'Retry' }).click()
+    await page.getByText(/· Sent$/).waitFor()
+
+    expect(await texts(page)).toEqual(['Please'])
+    const keys = gateway.seen('POST /messages').map(({ headers }) => headers['idempotency-key'])
+    expect(keys).toHaveLength(2)
+    expect(keys[0]).toBe(keys[1])
+  })
+
+  it('has no retry to press where the service would never take the message', async () => {
+    const page = await visit('pk_refused')
+    await launcher(page).click()
+    await field(page).fill('Refused')
+    await page.keyboard.press('Enter')
+    await page.getByText('Not sent').waitFor()
+    expect(await page.getByRole('button', { name: 'Retry' }).count()).toBe(0)
+  })
+
+  it('sees one message though the answer was lost', async () => {
+    const page = await visit('pk_lost_answer')
+    await launcher(page).click()
+    await field(page).fill('Only once')
+    await page.keyboard.press('Enter')
+    await page.getByText(/· Sent$/).waitFor()
+    expect(await texts(page)).toEqual(['Only once'])
+    expect(gateway.conversation('pk_lost_answer').messages).toHaveLength(1)
+  })
+
+  it('is told when the chat was ended, and may begin a new one', async () => {
+    const page = await visit('pk_friendly')
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+    gateway.endSessions('pk_friendly', 'session.expired', { status: 401, code: 'SessionExpired' })
+    await page.getByText('This chat has timed out.').waitFor()
+    expect(await field(page).isVisible()).toBe(false)
+    await page.getByRole('button', { name: 'Start a new chat' }).click()
+    await page.getByText('We are online').waitFor()
+    expect(await field(page).isVisible()).toBe(true)
+    expect(gateway.sessionCount('pk_friendly')).toBe(2)
+  })
+
+  it('gets no markup, no script and no other link from what someone wrote', async () => {
+    const page = await visit('pk_friendly')
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+    const hostile =
+      '<img src=x onerror=alert(1)> javascript:alert(1) https://user@evil.example see https://example.com/a.'
+    gateway.conversation('pk_friendly').agentSays(hostile, '<b>Eve</b>')
+    await page.getByText('see https://example.com/a').waitFor()
+
+    const links = await page.locator('[data-service-widget] .bubble a').all()
+    expect(await Promise.all(links.map((link) => link.getAttribute('href')))).toEqual(['https://example.com/a'])
+    expect(await links[0]?.getAttribute('rel')).toBe('noopener noreferrer')
+    expect(await page.locator('[data-service-widget] .bubble img, [data-service-widget] .name b').count()).toBe(0)
+    expect(complaints).toEqual([])
+  })
+
+  it('keeps the place while older messages load above', async () => {
+    const page = await visit('pk_friendly')
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+    for (let count = 1; count <= 80; count += 1)
+      gateway.conversation('pk_friendly').agentSays(`message number ${count}.`)
+    await page.getByText('message number 80.').waitFor()
+    await page.reload()
+    await launcher(page).click()
+    await page.getByText('message number 80.').waitFor()
+    expect(await bubbles(page).count()).toBe(50)
+    await page.locator('[data-service-widget] .scroller').evaluate((scroller) => {
+      scroller.scrollTop = 0
+    })
+    await page.getByText('message number 1.', { exact: false }).first().waitFor()
+    expect(await bubbles(page).count()).toBe(80)
+    expect(await page.getByText('message number 31.').isVisible()).toBe(true)
+    expect(complaints).toEqual([])
+  })
+})

@@ -1,0 +1,57 @@
+import { createReadStream, createWriteStream, existsSync } from 'node:fs'
+import { mkdir, readFile, rename, rm } from 'node:fs/promises'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { fileURLToPath } from 'node:url'
+import { createBrotliDecompress } from 'node:zlib'
+import { inflate } from '@sparticuz/chromium'
+import { type Browser, chromium } from 'playwright-core'
+
+/**
+ * Not the arguments that the package recommends for cloud functions: among those are `--disable-web-security`, under which
+ * no test of CORS or CSP could fail, and `--single-process`. Containers and root have no sandbox, and no machine a GPU.
+ */
+const launchArguments = ['--no-sandbox', '--no-zygote', '--disable-gpu', '--font-render-hinting=none']
+
+const packageFolder = fileURLToPath(new URL('..', import.meta.resolve('@sparticuz/chromium')))
+
+/**
+ * Starts headless Chromium out of the npm package: no download, no system package. Its executable is unpacked once for each
+ * user and version into the temporary folder, about 200 MB. The caller closes the browser.
+ */
+export async function launchChromium(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: await unpackedChromium(),
+    args: launchArguments,
+    headless: true,
+    env: await environment(),
+  })
+}
+
+async function unpackedChromium(): Promise<string> {
+  const { version } = JSON.parse(await readFile(join(packageFolder, 'package.json'), 'utf8')) as { version: string }
+  const folder = join(tmpdir(), `service-chromium-${version}-${userInfo().uid}`)
+  const executable = join(folder, 'chromium')
+  if (existsSync(executable)) return executable
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  // Test files run at the same time: each unpacks for itself, and the move makes the file appear whole.
+  const unfinished = `${executable}.${process.pid}`
+  try {
+    const packed = createReadStream(join(packageFolder, 'bin', 'chromium.br'))
+    await pipeline(packed, createBrotliDecompress(), createWriteStream(unfinished, { mode: 0o700 }))
+    await rename(unfinished, executable)
+  } finally {
+    await rm(unfinished, { force: true })
+  }
+  return executable
+}
+
+/** Where the machine has no fonts of its own, those of the package are used. */
+async function environment(): Promise<Record<string, string>> {
+  const inherited = Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) => (value ? [[name, value]] : [])),
+  )
+  if (existsSync('/etc/fonts/fonts.conf')) return inherited
+  return { ...inherited, FONTCONFIG_PATH: await inflate(join(packageFolder, 'bin', 'fonts.tar.br')) }
+}

@@ -1,0 +1,171 @@
+import { WidgetError } from './errors.ts'
+import type { Clock } from './platform.ts'
+import type { AcceptedMessage, HistoryPage, PageContext, SessionContent, WidgetConfig } from './types.ts'
+
+/** Base path of every route (section 9 of the specification). */
+export const WIDGET_PUBLIC_API_PREFIX = '/api/integrations/v1/widget'
+
+/** Contract version, sent as `X-Service-Widget-Version`. */
+export const WIDGET_PUBLIC_API_VERSION = '1.0'
+
+const requestTimeoutMs = 15_000
+
+export interface ApiOptions {
+  /** Where the service answers, for example `https://chat.example.com`. */
+  apiBaseUrl: string
+  fetch: typeof fetch
+  clock: Clock
+}
+
+interface RequestParts {
+  method: 'GET' | 'POST' | 'DELETE'
+  path: string
+  query?: Record<string, number | undefined>
+  body?: unknown
+  grant?: string
+  idempotencyKey?: string
+  headers?: Record<string, string>
+  signal?: AbortSignal
+}
+
+export interface MessageInput {
+  clientOperationId: string
+  body: string
+  contentType: 'text'
+  locale?: string
+  pageContext?: PageContext
+}
+
+export type Api = ReturnType<typeof createApi>
+
+/**
+ * The routes of the Widget API that the package uses (section 4.1 of the specification). Each call makes one attempt and
+ * rejects with a `WidgetError`; who calls decides on retries. Credentials travel in headers and bodies only. The
+ * browser itself adds `Origin`.
+ */
+export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
+  const base = apiBaseUrl.replace(/\/+$/, '') + WIDGET_PUBLIC_API_PREFIX
+
+  return {
+    config: (siteKey: string) => json<WidgetConfig>({ method: 'GET', path: `/config/${encodeURIComponent(siteKey)}` }),
+
+    createSession: (
+      input: { publicSiteKey: string; clientInstanceId: string; locale?: string; pageContext?: PageContext },
+      idempotencyKey: string,
+    ) => json<SessionContent>({ method: 'POST', path: '/sessions', body: input, idempotencyKey }),
+
+    renewSession: (
+      input: { sessionId: string; renewalToken: string; lastSeenEventId?: string },
+      grant: string,
+      idempotencyKey: string,
+    ) => json<SessionContent>({ method: 'POST', path: '/sessions/renew', body: input, grant, idempotencyKey }),
+
+    sendMessage: (input: MessageInput, grant: string) =>
+      json<AcceptedMessage>({
+        method: 'POST',
+        path: '/messages',
+        body: input,
+        grant,
+        idempotencyKey: input.clientOperationId,
+      }),
+
+    history: (range: { afterSequence?: number; beforeSequence?: number; limit?: number }, grant: string) =>
+      json<HistoryPage>({ method: 'GET', path: '/messages', query: range, grant }),
+
+    /** Opens the event stream: resolves once the headers of a 200 stream are there; its body is still to be read. */
+    async events(
+      position: { afterSequence?: number; lastEventId?: string },
+      grant: string,
+      signal: AbortSignal,
+    ): Promise<Response> {
+      const headers: Record<string, string> = { Accept: 'text/event-stream' }
+      if (position.lastEventId) headers['Last-Event-ID'] = position.lastEventId
+      const query = { afterSequence: position.afterSequence }
+      const response = await exchange({ method: 'GET', path: '/events', query, grant, headers, signal })
+      const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream')
+      if (response.status === 200 && isStream && response.body) return response
+      void response.body?.cancel().catch(() => {})
+      throw new WidgetError('unexpected_response', { status: response.status, retryable: true })
+    },
+  }
+
+  async function json<Answer>(parts: RequestParts): Promise<Answer> {
+    const controller = new AbortController()
+    const timer = clock.setTimeout(() => controller.abort(), requestTimeoutMs)
+    try {
+      const response = await exchange({ ...parts, signal: controller.signal })
+      return (await response.json()) as Answer
+    } catch (error) {
+      if (controller.signal.aborted) throw new WidgetError('timeout', { retryable: true })
+      if (error instanceof WidgetError) throw error
+      // The answer was cut off or is not JSON: the operation may have been done, so the same one is worth repeating.
+      throw new WidgetError('unexpected_response', { retryable: true })
+    } finally {
+      clock.clearTimeout(timer)
+    }
+  }
+
+  async function exchange(parts: RequestParts): Promise<Response> {
+    const headers: Record<string, string> = { 'X-Service-Widget-Version': WIDGET_PUBLIC_API_VERSION, ...parts.headers }
+    if (parts.grant) headers.Authorization = `Bearer ${parts.grant}`
+    if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
+    if (parts.body !== undefined) headers['Content-Type'] = 'application/json'
+    const query = Object.entries(parts.query ?? {}).flatMap(([name, value]) =>
+      value === undefined ? [] : `${name}=${value}`,
+    )
+
+    let response: Response
+    try {
+      response = await fetch(base + parts.path + (query.length > 0 ? `?${query.join('&')}` : ''), {
+        method: parts.method,
+        headers,
+        body: parts.body === undefined ? undefined : JSON.stringify(parts.body),
+        signal: parts.signal,
+        mode: 'cors',
+        credentials: 'omit',
+        cache: parts.path.startsWith('/config/') ? 'default' : 'no-store',
+        // A grant must not be carried along to wherever a redirect points.
+        redirect: 'error',
+      })
+    } catch {
+      throw new WidgetError('network_error', { retryable: true })
+    }
+    if (response.ok) return response
+    throw await errorOf(response)
+  }
+}
+
+async function errorOf(response: Response): Promise<WidgetError> {
+  const { status } = response
+  const envelope: unknown = await response.json().catch(() => undefined)
+  const hintMs = retryAfterMs(response.headers.get('Retry-After'))
+  if (!isEnvelope(envelope)) {
+    const retryable = status === 429 || status === 408 || status >= 500
+    return new WidgetError('unexpected_response', { status, retryable, retryAfterMs: hintMs })
+  }
+  return new WidgetError(envelope.code, {
+    status,
+    retryable: envelope.retryable,
+    terminal: envelope.terminal,
+    retryAfterMs: typeof envelope.retryAfter === 'number' ? envelope.retryAfter * 1000 : hintMs,
+    correlationId: typeof envelope.correlationId === 'string' ? envelope.correlationId : undefined,
+  })
+}
+
+interface Envelope {
+  code: string
+  retryable: boolean
+  terminal: boolean
+  retryAfter?: unknown
+  correlationId?: unknown
+}
+
+function isEnvelope(value: unknown): value is Envelope {
+  if (typeof value !== 'object' || value === null) return false
+  const { code, retryable, terminal } = value as Record<string, unknown>
+  return typeof code === 'string' && typeof retryable === 'boolean' && typeof terminal === 'boolean'
+}
+
+function retryAfterMs(header: string | null): number | undefined {
+  return header !== null && /^\d+$/.test(header) ? Number(header) * 1000 : undefined
+}

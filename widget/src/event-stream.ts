@@ -1,0 +1,212 @@
+import { backoffDelay } from './backoff.ts'
+import { toWidgetError, type WidgetError } from './errors.ts'
+import { readEvents } from './event-reader.ts'
+import { createPause } from './pause.ts'
+import type { LifecycleSignal, Platform, TimerId } from './platform.ts'
+import type { StreamPosition } from './session-record.ts'
+import type { SessionEnd, StreamEvent } from './types.ts'
+
+/** A connection that lasted this long starts the backoff anew. */
+const stableAfterMs = 10_000
+/** Resets in a row, without an event or a stable connection between them, before the stream gives up. */
+const resetsBeforeGivingUp = 3
+
+const terminalEvents: readonly string[] = [
+  'session.expired',
+  'session.revoked',
+  'session.closed',
+  'visitor.banned',
+  'connection.disabled',
+] satisfies SessionEnd[]
+
+export interface EventStreamDeps {
+  platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
+  settings: { heartbeatMs: number; reconnectMinMs: number; reconnectMaxMs: number }
+  /** Where to begin. */
+  position: StreamPosition
+  /** Makes one attempt; called with the position of that moment. */
+  connect(position: StreamPosition, signal: AbortSignal): Promise<Response>
+  /** An event not seen before, in order. */
+  onEvent(event: StreamEvent): void
+  onPosition(position: StreamPosition): void
+  /**
+   * The service knows of more than the stream has brought. Fetches from the history what is missing, and answers whether
+   * something was.
+   */
+  onBehind(position: StreamPosition): Promise<boolean>
+  /** The position is no longer good. Loads the history and answers where to go on from. */
+  onReset(): Promise<StreamPosition>
+  onState(state: 'connecting' | 'online' | 'reconnecting'): void
+  /** A terminal event arrived. The stream has stopped. */
+  onEnd(event: SessionEnd, code: string): void
+  /** The service refuses the stream for good. The stream has stopped. */
+  onFailure(error: WidgetError | undefined): void
+}
+
+export type EventStream = ReturnType<typeof createEventStream>
+
+/**
+ * Keeps one event stream open (sections 4 and 6.1 of the contract and the specification): resumes with `Last-Event-ID` and
+ * `afterSequence`, drops what it has already seen, and notices a connection that only looks alive by the heartbeats that fail
+ * to come or that tell of more than has arrived.
+ */
+export function createEventStream(deps: EventStreamDeps) {
+  const { clock, random, lifecycle } = deps.platform
+  const { heartbeatMs, reconnectMinMs, reconnectMaxMs } = deps.settings
+  const silenceLimitMs = heartbeatMs * 2.5
+  const pause = createPause(clock)
+  let position = deps.position
+  /** How far the history has been compared with the stream. */
+  let comparedTo = position.sequence
+  let running = false
+  let attempt = 0
+  let resets = 0
+  let retryHintMs = 0
+  let lastActivityMs = 0
+  let connection: AbortController | undefined
+  let watchdog: TimerId
+  let unsubscribe = () => {}
+
+  return {
+    start() {
+      if (running) return
+      running = true
+      unsubscribe = lifecycle.subscribe(onLifecycle)
+      void run()
+    },
+    stop,
+  }
+
+  async function run() {
+    deps.onState('connecting')
+    while (running) {
+      const startedMs = clock.now()
+      const failure = await connectOnce()
+      if (!running) return
+      if (failure && !failure.retryable) return giveUp(failure)
+      if (clock.now() - startedMs >= stableAfterMs) attempt = resets = 0
+      deps.onState('reconnecting')
+      const backoffMs = backoffDelay(attempt, { minMs: reconnectMinMs, maxMs: reconnectMaxMs }, random)
+      const hintMs = Math.min(retryHintMs, reconnectMaxMs)
+      await pause.wait(Math.max(hintMs, backoffMs), failure?.retryAfterMs)
+      attempt += 1
+    }
+  }
+
+  /** One connection from its opening to its end. Answers what it failed of, if it was not a plain close. */
+  async function connectOnce(): Promise<WidgetError | undefined> {
+    const controller = new AbortController()
+    connection = controller
+    lastActivityMs = clock.now()
+    watch(controller)
+    let reset = false
+    try {
+      const response = await deps.connect(position, controller.signal)
+      if (!running || controller.signal.aborted) return undefined
+      deps.onState('online')
+      await readEvents(response.body!, {
+        onActivity: () => {
+          lastActivityMs = clock.now()
+        },
+        onRetry: (ms) => {
+          retryHintMs = ms
+        },
+        onHeartbeat: (last) => void compare(last, controller),
+        // What could not be read is still in the history, if it was a message.
+        onUnreadable: () => void deps.onBehind(position).catch(() => false),
+        onEvent(event) {
+          if (!running || controller.signal.aborted || reset) return
+          if (event.type === 'replay.reset.required') {
+            if (event.data.reauthenticationRequired === true) return end('replay.reset.required', reasonOf(event))
+            reset = true
+            controller.abort()
+          } else if (terminalEvents.includes(event.type)) {
+            end(event.type as SessionEnd, event.type)
+          } else if (event.sequence > position.sequence) {
+            advance(event)
+          }
+        },
+      })
+    } catch (error) {
+      if (!controller.signal.aborted) return toWidgetError(error).status > 0 ? toWidgetError(error) : undefined
+    } finally {
+      clock.clearTimeout(watchdog)
+      if (connection === controller) connection = undefined
+    }
+    if (reset && running) return await startOver()
+    return undefined
+  }
+
+  function advance(event: StreamEvent) {
+    position = { lastEventId: event.id, sequence: event.sequence }
+    resets = 0
+    deps.onEvent(event)
+    deps.onPosition(position)
+  }
+
+  async function startOver(): Promise<WidgetError | undefined> {
+    resets += 1
+    if (resets > resetsBeforeGivingUp) {
+      giveUp(undefined)
+      return undefined
+    }
+    try {
+      position = await deps.onReset()
+      comparedTo = position.sequence
+      deps.onPosition(position)
+      return undefined
+    } catch (error) {
+      return toWidgetError(error)
+    }
+  }
+
+  async function compare(lastSequence: number, controller: AbortController) {
+    if (lastSequence <= Math.max(position.sequence, comparedTo)) return
+    comparedTo = lastSequence
+    const missed = await deps.onBehind(position).catch(() => false)
+    // A stream that lost a message may have lost other events too; a new connection brings them all.
+    if (missed) controller.abort()
+  }
+
+  function watch(controller: AbortController) {
+    clock.clearTimeout(watchdog)
+    const silentMs = clock.now() - lastActivityMs
+    if (silentMs >= silenceLimitMs) return controller.abort()
+    watchdog = clock.setTimeout(() => watch(controller), silenceLimitMs - silentMs)
+  }
+
+  function onLifecycle(signal: LifecycleSignal) {
+    if (signal === 'offline') return
+    // A page with a request under way is not kept for the back button, so the stream rests until the page is back.
+    if (signal === 'pagehide') return connection?.abort()
+    if (pause.isWaiting()) {
+      attempt = 0
+      pause.hurry()
+    } else if (signal === 'online' || clock.now() - lastActivityMs > heartbeatMs * 1.5) {
+      connection?.abort()
+      attempt = 0
+    }
+  }
+
+  function end(event: SessionEnd, code: string) {
+    stop()
+    deps.onEnd(event, code)
+  }
+
+  function giveUp(failure: WidgetError | undefined) {
+    stop()
+    deps.onFailure(failure)
+  }
+
+  function stop() {
+    running = false
+    unsubscribe()
+    clock.clearTimeout(watchdog)
+    connection?.abort()
+    pause.end()
+  }
+}
+
+function reasonOf(event: StreamEvent): string {
+  return typeof event.data.reason === 'string' ? event.data.reason : event.type
+}

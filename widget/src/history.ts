@@ -1,0 +1,100 @@
+import { backoffDelay } from './backoff.ts'
+import { toWidgetError } from './errors.ts'
+import type { MessageList } from './message-list.ts'
+import { createPause } from './pause.ts'
+import type { Platform } from './platform.ts'
+import type { HistoryPage, ServiceMessage } from './types.ts'
+
+const pageSize = 50
+const retryRange = { minMs: 1_000, maxMs: 30_000 }
+const fillPagesAtMost = 20
+/** Beyond every sequence, and inside what any server reads as an integer: the page before it is the newest one. */
+const beyondNewest = 2 ** 31 - 1
+
+export interface HistoryDeps {
+  platform: Pick<Platform, 'clock' | 'random'>
+  fetchPage(range: { afterSequence?: number; beforeSequence?: number; limit: number }): Promise<HistoryPage>
+  messages: MessageList
+  /** Takes in one message. `missed`: it should have come by the stream. */
+  onMessage(message: ServiceMessage, missed: boolean): void
+  /** A page has been taken in. */
+  onPage(): void
+}
+
+export type History = ReturnType<typeof createHistory>
+
+/** Loads the conversation from GET /messages, newest page first, older ones on request, and the gaps of a stream. */
+export function createHistory({ platform, fetchPage, messages, onMessage, onPage }: HistoryDeps) {
+  const pause = createPause(platform.clock)
+  let hasOlder = false
+  let older: Promise<void> | undefined
+  let stopped = false
+
+  return {
+    hasOlder: () => hasOlder,
+
+    /** Loads the newest page, trying again while the failure may pass. */
+    async loadNewest(): Promise<void> {
+      for (let attempt = 0; !stopped; attempt += 1) {
+        try {
+          const page = await fetchPage({ beforeSequence: beyondNewest, limit: pageSize })
+          hasOlder = page.hasMore
+          return take(page)
+        } catch (error) {
+          const failure = toWidgetError(error)
+          if (!failure.retryable || failure.terminal) throw failure
+          await pause.wait(backoffDelay(attempt, retryRange, platform.random), failure.retryAfterMs)
+        }
+      }
+    },
+
+    /** Loads the page before the oldest message shown. Calls while one is under way share it. */
+    loadOlder(): Promise<void> {
+      const oldest = messages.all().find((message) => message.sequence !== undefined)?.sequence
+      if (!hasOlder || oldest === undefined) return Promise.resolve()
+      older ??= fetchPage({ beforeSequence: oldest, limit: pageSize })
+        .then((page) => {
+          hasOlder = page.hasMore
+          take(page)
+        })
+        .finally(() => {
+          older = undefined
+        })
+      return older
+    },
+
+    /** Loads what came after a sequence. Answers whether anything of it was new. */
+    async fillFrom(sequence: number): Promise<boolean> {
+      let foundNew = false
+      let afterSequence = sequence
+      for (let pages = 0; pages < fillPagesAtMost; pages += 1) {
+        const page = await fetchPage({ afterSequence, limit: pageSize })
+        foundNew ||= page.messages.some((message) => !messages.byMessageId(message.messageId))
+        take(page, true)
+        afterSequence = page.messages.at(-1)?.sequence ?? afterSequence
+        if (!page.hasMore || page.messages.length === 0) break
+      }
+      return foundNew
+    },
+
+    /** Begins anew from the newest page. Answers the sequence from which the stream goes on. */
+    async reload(): Promise<number> {
+      const page = await fetchPage({ beforeSequence: beyondNewest, limit: pageSize })
+      messages.dropAccepted()
+      hasOlder = page.hasMore
+      take(page)
+      return page.lastSequence
+    },
+
+    stop() {
+      stopped = true
+      pause.end()
+    },
+  }
+
+  function take(page: HistoryPage, missed = false) {
+    if (stopped) return
+    for (const message of page.messages) onMessage(message, missed)
+    onPage()
+  }
+}

@@ -1,0 +1,103 @@
+import type { MessageState, ServiceMessage, WidgetMessage } from './types.ts'
+
+const rank: Record<MessageState, number> = {
+  pending: 0,
+  retrying: 0,
+  failed: 0,
+  queued: 1,
+  sent: 2,
+  delivered: 3,
+  read: 4,
+}
+
+export type MessageList = ReturnType<typeof createMessageList>
+
+/**
+ * The messages of the conversation, each once. What is known of a message arrives in any order, as the POST's answer,
+ * the stream's event or the history, and is merged by `messageId`, then by `clientOperationId` (GET /messages in section
+ * 4.1 of the specification). Ordered by `sequence`; what the service has not accepted yet stands last, oldest first.
+ */
+export function createMessageList() {
+  let messages: WidgetMessage[] = []
+
+  return {
+    /** A new array after each change; messages that did not change stay the same objects. */
+    all: (): readonly WidgetMessage[] => messages,
+
+    byOperation: (clientOperationId: string) => messages.find((one) => one.clientOperationId === clientOperationId),
+
+    byMessageId: (messageId: string) => messages.find((one) => one.messageId === messageId),
+
+    /** Adds a message of this page that is still to be sent. */
+    addLocal(message: Omit<WidgetMessage, 'key'> & { clientOperationId: string }): WidgetMessage {
+      const local = { ...message, key: message.clientOperationId }
+      messages = [...messages, local]
+      return local
+    },
+
+    /** Changes what only this page knows of an unsent message. Once the service has accepted it, this does nothing. */
+    patchLocal(clientOperationId: string, change: Pick<WidgetMessage, 'state' | 'error'>): WidgetMessage | undefined {
+      const current = messages.find((one) => one.clientOperationId === clientOperationId)
+      if (!current || current.messageId) return current
+      return replace(current, { ...current, ...change })
+    },
+
+    /** Takes in what the service says of a message, all of it or, from the POST's answer, a part. */
+    merge(known: Partial<ServiceMessage> & Pick<ServiceMessage, 'messageId' | 'sequence'>): WidgetMessage | undefined {
+      const canonical = messages.find((one) => one.messageId === known.messageId)
+      const unsent = known.clientOperationId
+        ? messages.find((one) => !one.messageId && one.clientOperationId === known.clientOperationId)
+        : undefined
+      if (canonical && unsent) messages = messages.filter((one) => one !== canonical)
+      const current = unsent ?? canonical
+      const { error: _settled, ...kept } = { ...(unsent && canonical ? canonical : {}), ...current }
+      const merged = { ...kept, ...known, state: laterState(current?.state, known.state) }
+      if (current) return replace(current, { ...merged, key: current.key } as WidgetMessage)
+      if (!isWhole(known)) return undefined
+      const added = { ...known, key: known.messageId }
+      messages = inOrder([...messages, added])
+      return added
+    },
+
+    setState(messageId: string, state: MessageState): WidgetMessage | undefined {
+      const current = messages.find((one) => one.messageId === messageId)
+      return current && replace(current, { ...current, state: laterState(current.state, state) })
+    },
+
+    /** Forgets what came from the service, so that a page of the history can be the new beginning. */
+    dropAccepted() {
+      messages = messages.filter((one) => !one.messageId)
+    },
+
+    clear() {
+      messages = []
+    },
+  }
+
+  function replace(before: WidgetMessage, after: WidgetMessage): WidgetMessage {
+    if (isSame(before, after)) return before
+    messages = inOrder(messages.map((one) => (one === before ? after : one)))
+    return after
+  }
+}
+
+/** States only go forward: a late answer must not take back what an event has already told. */
+function laterState(current: MessageState | undefined, told: MessageState | undefined): MessageState {
+  if (!current || !told) return told ?? current ?? 'queued'
+  if (told === 'failed') return rank[current] >= rank.delivered ? current : 'failed'
+  return rank[told] >= rank[current] ? told : current
+}
+
+function inOrder(messages: WidgetMessage[]): WidgetMessage[] {
+  const place = (message: WidgetMessage) => message.sequence ?? Number.POSITIVE_INFINITY
+  return messages.sort((a, b) => (place(a) === place(b) ? 0 : place(a) - place(b)))
+}
+
+function isWhole(message: Partial<ServiceMessage>): message is ServiceMessage {
+  return typeof message.body === 'string' && typeof message.author === 'object' && typeof message.createdAt === 'string'
+}
+
+function isSame(a: WidgetMessage, b: WidgetMessage): boolean {
+  const shallow = (one: WidgetMessage) => JSON.stringify(Object.entries(one).sort(([x], [y]) => (x < y ? -1 : 1)))
+  return shallow(a) === shallow(b)
+}

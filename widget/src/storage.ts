@@ -1,0 +1,42 @@
+/** The part of the Web Storage interface that the package uses. */
+export interface KeyValueStorage {
+  getItem(key: string): string | null
+  setItem(key: string, value: string): void
+  removeItem(key: string): void
+}
+
+/** `session` survives a reload in the same tab and ends with the tab; `memory` ends with the page. */
+export type StorageMode = 'session' | 'memory'
+
+export function createMemoryStorage(): KeyValueStorage {
+  const items = new Map<string, string>()
+  return {
+    getItem: (key) => items.get(key) ?? null,
+    setItem: (key, value) => void items.set(key, value),
+    removeItem: (key) => void items.delete(key),
+  }
+}
+
+/**
+ * The storage of a mode. Where the browser refuses session storage (blocked by the visitor, or full), memory takes its
+ * place, so the chat works and only a reload starts anew. Nothing is read or written here.
+ */
+export function storageFor(mode: StorageMode): KeyValueStorage {
+  const memory = createMemoryStorage()
+  if (mode === 'memory') return memory
+  const attempt = <Result>(use: (storage: KeyValueStorage) => Result): Result => {
+    try {
+      return use(globalThis.sessionStorage)
+    } catch {
+      return use(memory)
+    }
+  }
+  return {
+    getItem: (key) => attempt((storage) => storage.getItem(key)) ?? memory.getItem(key),
+    setItem: (key, value) => attempt((storage) => storage.setItem(key, value)),
+    removeItem: (key) => {
+      memory.removeItem(key)
+      attempt((storage) => storage.removeItem(key))
+    },
+  }
+}

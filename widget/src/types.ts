@@ -1,0 +1,164 @@
+/**
+ * Where a message stands (section 3.1 of the specification).
+ *
+ * - `pending`: in the outbox, not yet accepted by the service.
+ * - `retrying`: a send failed in a way that may pass; another attempt with the same `clientOperationId` is due.
+ * - `queued`: accepted and stored by the service.
+ * - `sent`, `delivered`, `read`: what the service reports afterwards.
+ * - `failed`: no further attempt is made by itself.
+ */
+export type MessageState = 'pending' | 'queued' | 'retrying' | 'sent' | 'delivered' | 'read' | 'failed'
+
+export interface MessageAuthor {
+  kind: 'visitor' | 'agent' | 'system'
+  displayName?: string
+  avatarUrl?: string
+}
+
+/** A message as the service tells it, in the history and in events (section 2.3 of the specification). */
+export interface ServiceMessage {
+  messageId: string
+  /** Only on the visitor's own messages. */
+  clientOperationId?: string
+  /** Only on the visitor's own messages. */
+  sessionId?: string
+  conversationId: string
+  sequence: number
+  author: MessageAuthor
+  body: string
+  contentType: string
+  locale?: string
+  state: MessageState
+  /** RFC 3339. */
+  createdAt: string
+}
+
+/** A message as the browser holds it: the service's fields are missing until the service has accepted it. */
+export interface WidgetMessage extends Omit<ServiceMessage, 'messageId' | 'sequence' | 'conversationId'> {
+  /** Stable for as long as the page lives, whatever else becomes known of the message. */
+  key: string
+  messageId?: string
+  conversationId?: string
+  sequence?: number
+  /** Why the last attempt failed. */
+  error?: WidgetErrorDetail
+}
+
+/** A failure as the application sees it (section 2.5 of the specification). It never holds text of a request. */
+export interface WidgetErrorDetail {
+  code: string
+  /** Whether trying again, by itself or by hand, can help. */
+  recoverable: boolean
+}
+
+export interface PageContext {
+  /** http(s); the service cuts off query and fragment. */
+  url: string
+  title?: string
+  referrer?: string
+  viewport?: { width: number; height: number }
+}
+
+/** The answer of session creation and renewal. Holds credentials: never log it. */
+export interface SessionContent {
+  sessionId: string
+  conversationId: string
+  accessGrant: string
+  expiresAt: string
+  renewAfter: string
+  renewalToken: string
+  replay: { state: 'ready' | 'reset_required'; epoch: string; lastSequence: number; oldestSequence: number }
+  continuity: { state: 'new' | 'continued' | 'reset' }
+  identity: { state: 'anonymous' | 'verified'; displayName?: string }
+}
+
+/** What the application may know of a session: the content without its credentials. */
+export type SessionView = Pick<SessionContent, 'sessionId' | 'conversationId' | 'continuity' | 'identity'>
+
+export interface HistoryPage {
+  messages: ServiceMessage[]
+  hasMore: boolean
+  lastSequence: number
+  oldestSequence: number
+}
+
+export interface AcceptedMessage {
+  clientOperationId: string
+  messageId: string
+  sessionId: string
+  conversationId: string
+  sequence: number
+  state: MessageState
+  acceptedAt: string
+}
+
+/** The public configuration of an installation. */
+export interface WidgetConfig {
+  publicSiteKey: string
+  locale: { default: string; supported: string[] }
+  appearance: { title: string; greeting: string; accentColor: string; position: 'left' | 'right'; logoUrl?: string }
+  capabilities: Record<string, boolean>
+  availability: { online: boolean }
+  limits: { bodyMaxLength: number; historyPageMax: number; outboxMax: number }
+  realtime: { heartbeatSeconds: number; reconnectMinMs: number; reconnectMaxMs: number }
+}
+
+/** One event of the stream, as parsed. */
+export interface StreamEvent {
+  id: string
+  sequence: number
+  type: string
+  occurredAt: string
+  data: Record<string, unknown>
+}
+
+/**
+ * - `idle`: not started, or stopped by the application.
+ * - `connecting`: the first connection is being made.
+ * - `online`: events arrive live.
+ * - `reconnecting`: the stream was lost; sending still works where the network does.
+ * - `ended`: a terminal condition; nothing is retried any more.
+ */
+export type ConnectionState = 'idle' | 'connecting' | 'online' | 'reconnecting' | 'ended'
+
+/** The terminal conditions of section 3.2 of the specification that end a session. */
+export type SessionEnd =
+  | 'session.expired'
+  | 'session.revoked'
+  | 'session.closed'
+  | 'visitor.banned'
+  | 'connection.disabled'
+  | 'replay.reset.required'
+
+/** Every event of the package with what its handler gets. */
+export interface WidgetEventMap {
+  'message.queued': { message: WidgetMessage }
+  'message.retrying': { message: WidgetMessage; attempt: number }
+  'message.retry.exhausted': { message: WidgetMessage; error: WidgetErrorDetail }
+  'message.accepted': { message: WidgetMessage }
+  'message.received': { message: WidgetMessage }
+  'message.state.changed': { message: WidgetMessage }
+  'messages.changed': { messages: readonly WidgetMessage[] }
+  'typing.started': { author: MessageAuthor }
+  'typing.stopped': { author: MessageAuthor }
+  'agent.assigned': { agent: { displayName: string; avatarUrl?: string } }
+  'agent.unassigned': { agent: { displayName: string; avatarUrl?: string } }
+  'conversation.closed': Record<string, never>
+  'conversation.reopened': Record<string, never>
+  'config.loaded': { config: WidgetConfig }
+  'session.ready': { session: SessionView }
+  'session.identified': Record<string, never>
+  'session.expired': { code: string }
+  'session.revoked': { code: string }
+  'session.closed': { code: string }
+  'visitor.banned': { code: string }
+  'connection.disabled': { code: string }
+  /** Surfaced only when a new authentication is needed; a plain reset is healed from the history. */
+  'replay.reset.required': { code: string }
+  'connection.changed': { state: ConnectionState }
+  'panel.opened': Record<string, never>
+  'panel.closed': Record<string, never>
+  error: WidgetErrorDetail
+}
+
+export type WidgetEventName = keyof WidgetEventMap

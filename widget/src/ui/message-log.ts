@@ -1,0 +1,108 @@
+import type { WidgetMessage } from '../types.ts'
+import { element, icon } from './elements.ts'
+import { downIcon } from './icons.ts'
+import { layOut } from './message-layout.ts'
+import { createMessageRow, type MessageRow, type RowContext } from './message-row.ts'
+
+const nearPx = 96
+
+export interface MessageLogDeps extends RowContext {
+  /** Loads older messages; resolves when they are in the list. */
+  loadOlder(): Promise<void>
+  hasOlder(): boolean
+}
+
+export type MessageLog = ReturnType<typeof createMessageLog>
+
+/**
+ * The conversation. Stays at its end while the visitor reads there, and in place while older messages are put before what is
+ * being read. New messages are announced politely; what is loaded from the history is not.
+ */
+export function createMessageLog(deps: MessageLogDeps) {
+  const { texts } = deps
+  const rows = new Map<string, MessageRow>()
+  const greeting = element('div', { class: 'greeting', dir: 'auto' })
+  const loading = element('div', { class: 'loading', hidden: true }, texts.loadingOlder)
+  const list = element('div', { class: 'list', role: 'log', 'aria-live': 'polite', 'aria-label': texts.log })
+  const typing = element('div', { class: 'typing', role: 'status', hidden: true })
+  const jump = element('button', { class: 'jump', type: 'button', hidden: true }, icon(downIcon), texts.newMessages)
+  const scroller = element('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': texts.log })
+  scroller.append(loading, greeting, list, typing)
+  jump.addEventListener('click', toEnd)
+  scroller.addEventListener('scroll', () => {
+    if (isAtEnd()) jump.hidden = true
+    if (scroller.scrollTop < nearPx) void showOlder()
+  })
+  let isLoadingOlder = false
+
+  return {
+    element: element('div', { class: 'log' }, scroller, jump),
+
+    setGreeting(text: string) {
+      greeting.textContent = text
+    },
+
+    /** Shows the messages. `quiet`: they are loaded, not new, and are not announced. */
+    show(messages: readonly WidgetMessage[], quiet: boolean) {
+      const wasAtEnd = isAtEnd()
+      const knew = rows.size
+      list.setAttribute('aria-busy', String(quiet))
+      place(messages)
+      greeting.hidden = deps.hasOlder()
+      const last = messages.at(-1)
+      if (wasAtEnd || quiet || last?.state === 'pending') toEnd()
+      else if (rows.size > knew) jump.hidden = false
+    },
+
+    setTyping(name: string | undefined) {
+      const wasAtEnd = isAtEnd()
+      typing.hidden = name === undefined
+      const dots = element('span', { class: 'dots', 'aria-hidden': 'true' }, element('i'), element('i'), element('i'))
+      typing.replaceChildren(...(name === undefined ? [] : [dots, texts.typing(name)]))
+      if (wasAtEnd) toEnd()
+    },
+
+    toEnd,
+  }
+
+  function place(messages: readonly WidgetMessage[]) {
+    const stale = new Set(rows.keys())
+    let next = list.firstElementChild
+    for (const placed of layOut(messages)) {
+      const { key } = placed.message
+      const row = rows.get(key) ?? createMessageRow(placed, deps)
+      if (rows.has(key)) row.update(placed)
+      rows.set(key, row)
+      stale.delete(key)
+      // Moving a node would make a screen reader read it again.
+      if (row.element === next) next = next.nextElementSibling
+      else list.insertBefore(row.element, next)
+    }
+    for (const key of stale) {
+      rows.get(key)?.element.remove()
+      rows.delete(key)
+    }
+  }
+
+  async function showOlder() {
+    if (isLoadingOlder || !deps.hasOlder()) return
+    isLoadingOlder = true
+    loading.hidden = false
+    list.setAttribute('aria-busy', 'true')
+    const fromEnd = scroller.scrollHeight - scroller.scrollTop
+    await deps.loadOlder().catch(() => {})
+    loading.hidden = true
+    scroller.scrollTop = scroller.scrollHeight - fromEnd
+    list.setAttribute('aria-busy', 'false')
+    isLoadingOlder = false
+  }
+
+  function isAtEnd(): boolean {
+    return scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < nearPx
+  }
+
+  function toEnd() {
+    scroller.scrollTop = scroller.scrollHeight
+    jump.hidden = true
+  }
+}

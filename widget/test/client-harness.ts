@@ -1,0 +1,94 @@
+import { createServiceClient, type ServiceClientOptions } from '../src/client.ts'
+import type { Lifecycle, LifecycleSignal } from '../src/platform.ts'
+import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
+import type { WidgetEventName, WidgetMessage } from '../src/types.ts'
+import { createManualClock } from './manual-clock.ts'
+import type { ScenarioServer } from './scenario-server.ts'
+import type { SiteKey } from './scenarios.ts'
+
+const watched: WidgetEventName[] = [
+  'message.queued',
+  'message.retrying',
+  'message.retry.exhausted',
+  'message.accepted',
+  'message.received',
+  'message.state.changed',
+  'session.ready',
+  'session.expired',
+  'session.revoked',
+  'session.closed',
+  'visitor.banned',
+  'connection.disabled',
+  'replay.reset.required',
+  'error',
+]
+
+export type ClientHarness = ReturnType<typeof createClientHarness>
+
+/** A headless client against the scenario server, with time, chance and the page's life in the test's hands. */
+export function createClientHarness(
+  server: ScenarioServer,
+  siteKey: SiteKey,
+  {
+    clock = createManualClock(),
+    storage = createMemoryStorage(),
+    options,
+  }: {
+    clock?: ReturnType<typeof createManualClock>
+    storage?: KeyValueStorage
+    options?: Partial<ServiceClientOptions>
+  } = {},
+) {
+  const listeners = new Set<(signal: LifecycleSignal) => void>()
+  const network = { online: true }
+  const lifecycle: Lifecycle = {
+    isOnline: () => network.online,
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+  }
+  const client = createServiceClient({
+    siteKey,
+    apiBaseUrl: server.url,
+    ...options,
+    platform: { clock, storage, lifecycle, random: () => 0.5, fetch: fetchFromPage, ...options?.platform },
+  })
+  const events: { name: WidgetEventName; payload: unknown }[] = []
+  for (const name of watched) client.on(name, (payload) => events.push({ name, payload }))
+
+  return {
+    client,
+    clock,
+    storage,
+    network,
+    events,
+    names: () => events.map(({ name }) => name),
+    count: (name: WidgetEventName) => events.filter((event) => event.name === name).length,
+    signal(signal: LifecycleSignal) {
+      for (const listener of [...listeners]) listener(signal)
+    },
+    bodies: () => client.messages().map(({ body }) => body),
+    states: () => client.messages().map(({ state }: WidgetMessage) => state),
+    async started() {
+      await client.start()
+      await until(() => client.connection() === 'online')
+    },
+  }
+}
+
+/** Browsers add `Origin` by themselves. */
+export const fetchFromPage: typeof fetch = (input, init) => {
+  const headers = new Headers(init?.headers)
+  headers.set('Origin', 'http://shop.test')
+  return fetch(input, { ...init, headers })
+}
+
+/** Waits for something that real sockets bring about. */
+export async function until(condition: () => boolean, what = condition.toString()): Promise<void> {
+  const deadline = performance.now() + 5_000
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`This did not come true in 5 s: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+}

@@ -1,0 +1,132 @@
+import type { ServerResponse } from 'node:http'
+import type { AcceptedMessage, ServiceMessage } from '../src/types.ts'
+import type { Scenario } from './scenarios.ts'
+
+const epoch = 'e1'
+
+export interface LoggedEvent {
+  sequence: number
+  type: string
+  data: Record<string, unknown>
+}
+
+export type ScenarioConversation = ReturnType<typeof createScenarioConversation>
+
+/** One conversation of the scenario server: its log of events, and the streams that follow it. */
+export function createScenarioConversation(id: string, scenario: Scenario, now: () => number) {
+  const log: LoggedEvent[] = []
+  const messages: ServiceMessage[] = []
+  const answers = new Map<string, { body: string; answer: AcceptedMessage }>()
+  const streams = new Map<ServerResponse, { silent: boolean; written: number }>()
+  const left = { ...scenario }
+  let sequence = 0
+
+  return {
+    id,
+    messages,
+    answers,
+    streams,
+    lastSequence: () => sequence,
+
+    acceptVisitorMessage(sessionId: string, clientOperationId: string, body: string): AcceptedMessage {
+      const message = add({ author: { kind: 'visitor' }, body, sessionId, clientOperationId })
+      const { messageId, sequence, createdAt } = message
+      const ids = { clientOperationId, messageId, sessionId, conversationId: id }
+      const answer = { ...ids, sequence, state: 'queued' as const, acceptedAt: createdAt }
+      answers.set(clientOperationId, { body, answer })
+      return answer
+    },
+
+    /** The event of a message that was accepted before. */
+    publishAccepted(clientOperationId: string) {
+      const message = messages.find((one) => one.clientOperationId === clientOperationId)
+      if (message) publish({ sequence: message.sequence, type: 'message.accepted', data: { message } })
+    },
+
+    agentSays(body: string, displayName = 'Anna Keller'): ServiceMessage {
+      const message = add({ author: { kind: 'agent', displayName }, body })
+      publish({ sequence: message.sequence, type: 'message.received', data: { message } })
+      return message
+    },
+
+    emit(type: string, data: Record<string, unknown> = {}) {
+      sequence += 1
+      publish({ sequence, type, data })
+    },
+
+    heartbeat() {
+      for (const [response, { silent }] of streams) {
+        if (!silent && !response.writableEnded) response.write(`: hb ${sequence}\n\n`)
+      }
+    },
+
+    /** Cuts every stream, as a lost network does. */
+    cutStreams() {
+      for (const response of streams.keys()) response.socket?.destroy()
+    },
+
+    openStream(response: ServerResponse, after: number | undefined) {
+      response.write(`retry: 200\n: ${' '.repeat(16)}\n\n`)
+      if (after !== undefined && (left.resets ?? 0) > 0) {
+        left.resets! -= 1
+        const data = { reason: 'window', reauthenticationRequired: left.reauthenticate === true }
+        write(response, { sequence, type: 'replay.reset.required', data })
+        response.end()
+        return
+      }
+      const silent = (left.silentStreams ?? 0) > 0
+      if (silent) left.silentStreams! -= 1
+      streams.set(response, { silent, written: 0 })
+      response.on('close', () => streams.delete(response))
+      for (const event of log.filter((one) => one.sequence > (after ?? sequence))) deliver(response, event)
+    },
+  }
+
+  function add(part: Pick<ServiceMessage, 'author' | 'body'> & Partial<ServiceMessage>): ServiceMessage {
+    sequence += 1
+    const message: ServiceMessage = {
+      messageId: `msg_${id}_${sequence}`,
+      conversationId: id,
+      sequence,
+      contentType: 'text',
+      state: 'queued',
+      createdAt: new Date(now()).toISOString(),
+      ...part,
+    }
+    messages.push(message)
+    return message
+  }
+
+  function publish(event: LoggedEvent) {
+    log.push(event)
+    if ((left.dropEvents ?? 0) > 0) {
+      left.dropEvents! -= 1
+      return
+    }
+    for (const response of streams.keys()) deliver(response, event)
+  }
+
+  function deliver(response: ServerResponse, event: LoggedEvent) {
+    const stream = streams.get(response)
+    if (!stream || stream.silent || response.writableEnded) return
+    write(response, event)
+    if (left.repeatEvents) write(response, event)
+    stream.written += 1
+    if (stream.written >= (left.endAfterEvents ?? Number.POSITIVE_INFINITY)) response.end()
+  }
+
+  function write(response: ServerResponse, { sequence, type, data }: LoggedEvent) {
+    const payload = { sequence, type, occurredAt: new Date(now()).toISOString(), data }
+    let text = `id: ${epoch}-${sequence}\nevent: ${type}\ndata: ${JSON.stringify(payload)}\n\n`
+    if ((left.garbleEvents ?? 0) > 0) {
+      left.garbleEvents! -= 1
+      text = `id: ${epoch}-${sequence}\nevent: ${type}\ndata: {"sequence":\n\n`
+    }
+    if ((left.cutEvents ?? 0) > 0) {
+      left.cutEvents! -= 1
+      response.write(text.slice(0, -20), () => response.socket?.destroy())
+      return
+    }
+    response.write(text)
+  }
+}

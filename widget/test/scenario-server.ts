@@ -1,0 +1,319 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { SessionContent } from '../src/types.ts'
+import { createScenarioConversation, type ScenarioConversation } from './scenario-conversation.ts'
+import { type Refusal, type Scenario, type SiteKey, scenarios } from './scenarios.ts'
+
+const base = '/api/integrations/v1/widget'
+const corsRequestHeaders =
+  'Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Service-Widget-Version, X-Correlation-Id'
+
+/** One request as it came in, for tests to look at. */
+export interface SeenRequest {
+  method: string
+  path: string
+  query: Record<string, string>
+  headers: IncomingMessage['headers']
+  body: Record<string, unknown> | undefined
+}
+
+export interface ScenarioServerOptions {
+  /** Milliseconds since the epoch; grants are dated by it. */
+  now?: () => number
+  /** Sends heartbeats by itself, each so many milliseconds. Without it tests call `heartbeat`. */
+  heartbeatMs?: number
+  appearance?: { title?: string; greeting?: string; accentColor?: string; position?: 'left' | 'right' }
+}
+
+interface Site {
+  scenario: Scenario
+  left: Scenario
+  sessions: Map<string, Session>
+  created: Map<string, { body: string; content: SessionContent }>
+}
+
+interface Session {
+  content: SessionContent
+  conversation: ScenarioConversation
+  /** The renewal token before the present one: still good. */
+  previousToken?: string
+  /** By idempotency key. */
+  renewals: Map<string, SessionContent>
+  ended?: Refusal
+}
+
+export type ScenarioServer = Awaited<ReturnType<typeof startScenarioServer>>
+
+/**
+ * A server that speaks the Widget API and misbehaves on demand: the site key chooses the behaviour. In memory, on a free
+ * port of the loopback address.
+ */
+export async function startScenarioServer(options: ScenarioServerOptions = {}) {
+  const now = options.now ?? Date.now
+  const requests: SeenRequest[] = []
+  const sites = new Map<string, Site>()
+  let counter = 0
+
+  const server = createServer((request, response) => {
+    void handle(request, response).catch(() => response.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const beating = options.heartbeatMs ? setInterval(heartbeat, options.heartbeatMs) : undefined
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    heartbeat,
+
+    /** The requests of a route, such as `POST /messages`. */
+    seen: (route: string) => requests.filter(({ method, path }) => `${method} ${path}` === route),
+
+    /** The newest conversation of a site key. */
+    conversation: (siteKey: SiteKey) => [...(sites.get(siteKey)?.sessions.values() ?? [])].at(-1)!.conversation,
+
+    sessionCount: (siteKey: SiteKey) => sites.get(siteKey)?.sessions.size ?? 0,
+
+    /** Ends every session of a site key: its streams get the event, its calls the refusal. */
+    endSessions(siteKey: SiteKey, event: string, refusal: Refusal) {
+      for (const session of sites.get(siteKey)?.sessions.values() ?? []) {
+        session.ended = { retryable: false, terminal: true, ...refusal }
+        session.conversation.emit(event)
+      }
+    },
+
+    async close() {
+      clearInterval(beating)
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+
+  function heartbeat() {
+    for (const { sessions } of sites.values())
+      for (const { conversation } of sessions.values()) conversation.heartbeat()
+  }
+
+  async function handle(request: IncomingMessage, response: ServerResponse) {
+    const url = new URL(request.url ?? '/', 'http://localhost')
+    response.setHeader('Access-Control-Allow-Origin', request.headers.origin ?? 'null')
+    response.setHeader('Access-Control-Expose-Headers', 'X-Correlation-Id, Retry-After, Idempotency-Replayed')
+    response.setHeader('Vary', 'Origin')
+    response.setHeader('X-Correlation-Id', `cor_${++counter}`)
+    if (request.method === 'OPTIONS') {
+      response.setHeader('Access-Control-Allow-Headers', corsRequestHeaders)
+      response.setHeader('Access-Control-Allow-Methods', 'GET, POST, DELETE')
+      response.setHeader('Access-Control-Max-Age', '7200')
+      return response.writeHead(204).end()
+    }
+    const text = await readText(request)
+    const path = url.pathname.slice(base.length)
+    const body = text === '' ? undefined : (JSON.parse(text) as Record<string, unknown>)
+    const query = Object.fromEntries(url.searchParams)
+    const seen = { method: request.method ?? 'GET', path, query, headers: request.headers, body }
+    requests.push(seen)
+    if (!request.headers.origin) return refuse(response, { status: 403, code: 'OriginNotAllowed', terminal: true })
+    if (request.headers['x-service-widget-version'] !== '1.0') {
+      return refuse(response, { status: 400, code: 'WidgetVersionUnsupported', terminal: true })
+    }
+    if (path.startsWith('/config/')) return config(response, path.slice('/config/'.length))
+    if (path === '/sessions') return createSession(response, seen, text)
+
+    const grant = request.headers.authorization?.replace('Bearer ', '')
+    const found = [...sites.values()].flatMap((site) =>
+      [...site.sessions.values()].flatMap((session) =>
+        grantSession(grant) === session.content.sessionId ? { site, session } : [],
+      ),
+    )[0]
+    if (!found) return refuse(response, { status: 401, code: 'GrantInvalid', terminal: true })
+    const { site, session } = found
+    if (session.ended) return refuse(response, session.ended)
+    const route = `${seen.method} ${path}`
+    if (route === 'POST /sessions/renew') return renew(response, site, session, seen)
+    if (route === 'POST /messages') return acceptMessage(response, site, session, seen)
+    if (route === 'GET /messages') return history(response, session.conversation, query)
+    if (route === 'GET /events') return events(response, site, session.conversation, seen)
+    return refuse(response, { status: 404, code: 'NotFound' })
+  }
+
+  function siteOf(siteKey: string): Site | undefined {
+    const scenario: Scenario | undefined = scenarios[siteKey as SiteKey]
+    if (!scenario || scenario.unknown) return undefined
+    const site = sites.get(siteKey) ?? {
+      scenario,
+      left: structuredClone(scenario),
+      sessions: new Map(),
+      created: new Map(),
+    }
+    sites.set(siteKey, site)
+    return site
+  }
+
+  function config(response: ServerResponse, publicSiteKey: string) {
+    if (!siteOf(publicSiteKey)) return refuse(response, { status: 404, code: 'InstallationNotFound', terminal: true })
+    const appearance = {
+      title: 'Nordlicht Support',
+      greeting: 'Hi there! Questions about an order or a lamp? We are happy to help.',
+      accentColor: '#1f5f4f',
+      position: 'right',
+      ...options.appearance,
+    }
+    answer(response, 200, {
+      contract: 'service.widget.public-api',
+      contractVersion: '1.0',
+      publicSiteKey,
+      locale: { default: 'en', supported: ['en'] },
+      appearance,
+      capabilities: { typing: true, pageContext: true },
+      consent: { required: false },
+      availability: { online: true },
+      limits: { bodyMaxLength: 4_000, pageContextMaxBytes: 4_096, historyPageMax: 100, outboxMax: 50 },
+      realtime: { heartbeatSeconds: 15, reconnectMinMs: 500, reconnectMaxMs: 20_000 },
+    })
+  }
+
+  function createSession(response: ServerResponse, { body, headers }: SeenRequest, text: string) {
+    const site = siteOf(String(body?.publicSiteKey))
+    if (!site) return refuse(response, { status: 404, code: 'InstallationNotFound', terminal: true })
+    const key = String(headers['idempotency-key'])
+    const before = site.created.get(key)
+    if (before && before.body !== text) return refuse(response, { status: 409, code: 'IdempotencyConflict' })
+    const content = before?.content ?? newSession(site)
+    site.created.set(key, { body: text, content })
+    if (spend(site.left, 'loseSessions')) return response.destroy()
+    answer(response, 201, content)
+  }
+
+  function newSession(site: Site): SessionContent {
+    const number = ++counter
+    const conversation = createScenarioConversation(`cnv_${number}`, site.scenario, now)
+    const content = contentOf(`ses_${number}`, conversation)
+    site.sessions.set(content.sessionId, { content, conversation, renewals: new Map() })
+    return content
+  }
+
+  function contentOf(sessionId: string, conversation: ScenarioConversation): SessionContent {
+    const issuedAt = now()
+    const payload = {
+      sid: sessionId,
+      iat: Math.floor(issuedAt / 1000),
+      exp: Math.floor(issuedAt / 1000) + 900,
+      n: ++counter,
+    }
+    return {
+      sessionId,
+      conversationId: conversation.id,
+      accessGrant: `e30.${Buffer.from(JSON.stringify(payload)).toString('base64url')}.c2ln`,
+      expiresAt: new Date(issuedAt + 900_000).toISOString(),
+      renewAfter: new Date(issuedAt + 600_000).toISOString(),
+      renewalToken: `rnw_${counter}`,
+      replay: { state: 'ready', epoch: 'e1', lastSequence: conversation.lastSequence(), oldestSequence: 0 },
+      continuity: { state: 'new' },
+      identity: { state: 'anonymous' },
+    }
+  }
+
+  function renew(response: ServerResponse, site: Site, session: Session, { body, headers }: SeenRequest) {
+    const refusal = site.left.refuseRenewals?.shift()
+    if (refusal) return refuse(response, refusal)
+    const key = String(headers['idempotency-key'])
+    const before = session.renewals.get(key)
+    if (before) return answer(response, 200, before)
+    const { renewalToken, sessionId } = session.content
+    if (body?.renewalToken !== renewalToken && body?.renewalToken !== session.previousToken) {
+      return refuse(response, { status: 401, code: 'GrantInvalid', terminal: true })
+    }
+    session.previousToken = renewalToken
+    session.content = contentOf(sessionId, session.conversation)
+    session.renewals.set(key, session.content)
+    if (spend(site.left, 'loseRenewals')) return response.destroy()
+    answer(response, 200, session.content)
+  }
+
+  function acceptMessage(response: ServerResponse, site: Site, { content, conversation }: Session, seen: SeenRequest) {
+    const clientOperationId = String(seen.body?.clientOperationId)
+    if (seen.headers['idempotency-key'] !== clientOperationId) {
+      return refuse(response, { status: 400, code: 'IdempotencyKeyMismatch' })
+    }
+    const refusal = site.left.refuseSends?.shift()
+    if (refusal) return refuse(response, refusal)
+    const text = JSON.stringify(seen.body)
+    const before = conversation.answers.get(clientOperationId)
+    if (before) {
+      if (before.body !== text) return refuse(response, { status: 409, code: 'IdempotencyConflict' })
+      response.setHeader('Idempotency-Replayed', 'true')
+      return answer(response, 202, before.answer)
+    }
+    const accepted = conversation.acceptVisitorMessage(content.sessionId, clientOperationId, String(seen.body?.body))
+    conversation.answers.set(clientOperationId, { body: text, answer: accepted })
+    if (site.scenario.eventBeforeAnswer) {
+      conversation.publishAccepted(clientOperationId)
+      setTimeout(() => answer(response, 202, accepted), 50)
+      return
+    }
+    if (spend(site.left, 'loseAnswers')) response.destroy()
+    else answer(response, 202, accepted)
+    setImmediate(() => conversation.publishAccepted(clientOperationId))
+  }
+
+  function history(response: ServerResponse, conversation: ScenarioConversation, query: Record<string, string>) {
+    const limit = Number(query.limit ?? 50)
+    const after = Number(query.afterSequence ?? 0)
+    const before = query.beforeSequence === undefined ? undefined : Number(query.beforeSequence)
+    const fits = conversation.messages.filter(({ sequence }) =>
+      before === undefined ? sequence > after : sequence < before,
+    )
+    const messages = before === undefined ? fits.slice(0, limit) : fits.slice(-limit)
+    const lastSequence = conversation.lastSequence()
+    answer(response, 200, { messages, hasMore: fits.length > messages.length, lastSequence, oldestSequence: 0 })
+  }
+
+  function events(
+    response: ServerResponse,
+    site: Site,
+    conversation: ScenarioConversation,
+    { query, headers }: SeenRequest,
+  ) {
+    const refusal = site.left.refuseStreams?.shift()
+    if (refusal) return refuse(response, refusal)
+    response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store, no-transform' })
+    const lastEvent = /-(\d+)$/.exec(String(headers['last-event-id'] ?? ''))?.[1]
+    const positions = [query.afterSequence, lastEvent].flatMap((text) => (text === undefined ? [] : Number(text)))
+    conversation.openStream(response, positions.length > 0 ? Math.max(...positions) : undefined)
+  }
+}
+
+function grantSession(grant: string | undefined): string | undefined {
+  try {
+    return JSON.parse(Buffer.from(String(grant?.split('.')[1]), 'base64url').toString()).sid
+  } catch {
+    return undefined
+  }
+}
+
+function spend(left: Scenario, name: 'loseAnswers' | 'loseSessions' | 'loseRenewals'): boolean {
+  const rest = left[name] ?? 0
+  left[name] = rest - 1
+  return rest > 0
+}
+
+async function readText(request: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const chunk of request) text += chunk
+  return text
+}
+
+function answer(response: ServerResponse, status: number, body: unknown) {
+  response.writeHead(status, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' })
+  response.end(JSON.stringify(body))
+}
+
+function refuse(response: ServerResponse, { status, code, retryable, terminal, retryAfter }: Refusal) {
+  if (retryAfter !== undefined) response.setHeader('Retry-After', String(retryAfter))
+  const envelope = {
+    code,
+    retryable: retryable ?? (status >= 429 || code === 'OperationInProgress'),
+    terminal: terminal ?? false,
+    retryAfter,
+  }
+  answer(response, status, { ...envelope, correlationId: String(response.getHeader('X-Correlation-Id')) })
+}

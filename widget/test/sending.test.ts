@@ -1,0 +1,223 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { WidgetError } from '../src/errors.ts'
+import { createClientHarness, until } from './client-harness.ts'
+import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+
+let server: ScenarioServer
+beforeEach(async () => {
+  await server?.close()
+  server = await startScenarioServer()
+})
+afterAll(() => server.close())
+
+describe('a message of the visitor', () => {
+  it('is shown at once, accepted once, and the answer, the event and the history make one message of it', async () => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    await harness.started()
+    const message = harness.client.sendMessage('Do you ship to Norway?')
+
+    expect(message.state).toBe('pending')
+    expect(harness.bodies()).toEqual(['Do you ship to Norway?'])
+    await until(() => harness.states()[0] === 'queued' && server.conversation('pk_friendly').lastSequence() === 1)
+    server.conversation('pk_friendly').agentSays('We do.')
+    await until(() => harness.bodies().length === 2)
+
+    expect(harness.bodies()).toEqual(['Do you ship to Norway?', 'We do.'])
+    expect(harness.count('message.queued')).toBe(1)
+    expect(harness.count('message.accepted')).toBe(1)
+    expect(harness.count('message.received')).toBe(1)
+    expect(harness.client.messages()[0]?.key).toBe(message.key)
+    harness.client.stop()
+  })
+
+  it('goes out with the same id as operation and as idempotency key, and with no credential in any URL', async () => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    await harness.started()
+    const { clientOperationId } = harness.client.sendMessage('Hello')
+    await until(() => harness.states()[0] === 'queued')
+
+    const [send] = server.seen('POST /messages')
+    expect(send?.headers['idempotency-key']).toBe(clientOperationId)
+    expect(send?.body).toMatchObject({ clientOperationId, body: 'Hello', contentType: 'text' })
+    expect(send?.headers['x-service-widget-version']).toBe('1.0')
+    for (const { query } of server.requests) {
+      expect(Object.keys(query).filter((name) => !/^(afterSequence|beforeSequence|limit)$/.test(name))).toEqual([])
+    }
+    harness.client.stop()
+  })
+
+  it('keeps the order in which it was written, though sends take their time', async () => {
+    const harness = createClientHarness(server, 'pk_event_before_answer')
+    await harness.started()
+    for (const body of ['one', 'two', 'three']) harness.client.sendMessage(body)
+    await until(() => harness.states().every((state) => state === 'queued'))
+
+    expect(harness.bodies()).toEqual(['one', 'two', 'three'])
+    expect(harness.client.messages().map(({ sequence }) => sequence)).toEqual([1, 2, 3])
+    harness.client.stop()
+  })
+
+  it('is not doubled when its event comes before the answer of the POST', async () => {
+    const harness = createClientHarness(server, 'pk_event_before_answer')
+    await harness.started()
+    harness.client.sendMessage('Hello')
+    await until(() => harness.states()[0] === 'queued')
+    server.conversation('pk_event_before_answer').agentSays('Hi')
+    await until(() => harness.bodies().length === 2)
+
+    expect(harness.bodies()).toEqual(['Hello', 'Hi'])
+    expect(harness.count('message.accepted')).toBe(1)
+    harness.client.stop()
+  })
+
+  it('is not sent anew when the answer was lost: the event settles it', async () => {
+    const harness = createClientHarness(server, 'pk_lost_answer')
+    await harness.started()
+    harness.client.sendMessage('Hello')
+    await until(() => harness.states()[0] === 'queued')
+
+    expect(server.conversation('pk_lost_answer').messages).toHaveLength(1)
+    expect(harness.bodies()).toEqual(['Hello'])
+    harness.client.stop()
+  })
+
+  it('is repeated as the same operation when the answer and the stream are both lost, and is stored once', async () => {
+    const harness = createClientHarness(server, 'pk_lost_answer')
+    await harness.started()
+    const conversation = server.conversation('pk_lost_answer')
+    conversation.cutStreams()
+    await until(() => harness.client.connection() === 'reconnecting')
+    harness.client.sendMessage('Hello')
+    await until(() => harness.states()[0] === 'retrying')
+    harness.clock.advance(1_500)
+    await until(() => harness.states()[0] === 'queued')
+
+    const sends = server.seen('POST /messages')
+    expect(new Set(sends.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
+    expect(conversation.messages).toHaveLength(1)
+    expect(harness.bodies()).toEqual(['Hello'])
+    harness.client.stop()
+  })
+
+  it('waits as long as a 429 asks, even when the network comes back meanwhile', async () => {
+    const harness = createClientHarness(server, 'pk_rate_limited')
+    await harness.started()
+    harness.client.sendMessage('Hello')
+    await until(() => harness.count('message.retrying') === 1)
+    harness.clock.advance(6_900)
+    harness.signal('online')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(server.seen('POST /messages')).toHaveLength(1)
+    harness.clock.advance(200)
+    await until(() => harness.states()[0] === 'queued')
+
+    expect(server.seen('POST /messages')).toHaveLength(2)
+    harness.client.stop()
+  })
+
+  it('is tried again after each 503, telling each attempt', async () => {
+    const harness = createClientHarness(server, 'pk_unavailable_twice')
+    await harness.started()
+    harness.client.sendMessage('Hello')
+    await until(() => harness.count('message.retrying') === 1)
+    harness.clock.advance(2_000)
+    await until(() => harness.count('message.retrying') === 2)
+    harness.clock.advance(4_000)
+    await until(() => harness.states()[0] === 'queued')
+
+    const attempts = harness.events.filter(({ name }) => name === 'message.retrying')
+    expect(attempts.map(({ payload }) => (payload as { attempt: number }).attempt)).toEqual([1, 2])
+    expect(server.conversation('pk_unavailable_twice').messages).toHaveLength(1)
+    harness.client.stop()
+  })
+
+  it('is tried again while the same operation is still running on the service', async () => {
+    const harness = createClientHarness(server, 'pk_in_progress')
+    await harness.started()
+    harness.client.sendMessage('Hello')
+    for (const attempt of [1, 2]) {
+      await until(() => harness.count('message.retrying') === attempt)
+      harness.clock.advance(4_000)
+    }
+    await until(() => harness.states()[0] === 'queued')
+    harness.client.stop()
+  })
+
+  it('is given up after its attempts, says so, and a retry by hand keeps the operation', async () => {
+    const harness = createClientHarness(server, 'pk_unavailable')
+    await harness.started()
+    const { clientOperationId } = harness.client.sendMessage('Hello')
+    for (let attempt = 1; attempt <= 7; attempt += 1) {
+      await until(() => harness.count('message.retrying') === attempt)
+      harness.clock.advance(30_000)
+    }
+    await until(() => harness.states()[0] === 'failed')
+
+    const exhausted = harness.events.find(({ name }) => name === 'message.retry.exhausted')
+    expect(exhausted?.payload).toMatchObject({ error: { code: 'ServiceUnavailable', recoverable: true } })
+    expect(harness.client.retryMessage(clientOperationId!)).toBe(true)
+    expect(harness.states()).toEqual(['pending'])
+    await until(() => harness.count('message.retrying') === 8)
+    const keys = new Set(server.seen('POST /messages').map(({ headers }) => headers['idempotency-key']))
+    expect([...keys]).toEqual([clientOperationId])
+    harness.client.stop()
+  })
+
+  it('is not tried again when the service refuses its content, and the next one goes out', async () => {
+    const harness = createClientHarness(server, 'pk_refused')
+    await harness.started()
+    harness.client.sendMessage('bad')
+    harness.client.sendMessage('good')
+    await until(() => harness.states().includes('failed') && harness.states().includes('queued'))
+
+    expect(harness.bodies()).toEqual(['good', 'bad'])
+    expect(harness.count('message.retrying')).toBe(0)
+    const exhausted = harness.events.find(({ name }) => name === 'message.retry.exhausted')
+    expect(exhausted?.payload).toMatchObject({ error: { code: 'ValidationFailed', recoverable: false } })
+    harness.client.stop()
+  })
+
+  it('waits without using up attempts while the browser is offline, and goes out when it is online', async () => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    await harness.started()
+    harness.network.online = false
+    harness.client.sendMessage('Hello')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(server.seen('POST /messages')).toHaveLength(0)
+    harness.network.online = true
+    harness.signal('online')
+    await until(() => harness.states()[0] === 'queued')
+    expect(harness.count('message.retrying')).toBe(0)
+    harness.client.stop()
+  })
+
+  it.each([
+    ['   \n ', 'message_empty'],
+    ['x'.repeat(4_001), 'message_too_long'],
+  ])('is refused before it is shown where it can never be taken', async (body, code) => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    await harness.started()
+    expect(() => harness.client.sendMessage(body)).toThrow(expect.objectContaining({ code }))
+    expect(harness.bodies()).toEqual([])
+    harness.client.stop()
+  })
+
+  it('loses only what the service forbids: control characters and broken surrogates', async () => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    await harness.started()
+    harness.client.sendMessage('a\r\nb\tc\u0000\u0007d \ud800 e 🌿')
+    await until(() => harness.states()[0] === 'queued')
+    expect(server.seen('POST /messages')[0]?.body?.body).toBe('a\nb\tcd \ufffd e 🌿')
+    harness.client.stop()
+  })
+
+  it('is refused when too many wait already, or before there was a start', async () => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    expect(() => harness.client.sendMessage('early')).toThrow(WidgetError)
+    await harness.started()
+    harness.network.online = false
+    for (let count = 0; count < 50; count += 1) harness.client.sendMessage(`message ${count}`)
+    expect(() => harness.client.sendMessage('one more')).toThrow(expect.objectContaining({ code: 'outbox_full' }))
+    harness.client.stop()
+  })
+})

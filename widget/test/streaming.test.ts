@@ -1,0 +1,244 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { createClientHarness, until } from './client-harness.ts'
+import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+import type { SiteKey } from './scenarios.ts'
+
+let server: ScenarioServer
+beforeEach(async () => {
+  await server?.close()
+  server = await startScenarioServer()
+})
+afterAll(() => server.close())
+
+const streams = () => server.seen('GET /events').length
+
+describe('the event stream', () => {
+  it('brings what the other side writes, with headers for credentials and position', async () => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    await harness.started()
+    server.conversation('pk_friendly').agentSays('Hello')
+    await until(() => harness.bodies().length === 1)
+    server.conversation('pk_friendly').cutStreams()
+    await until(() => harness.client.connection() === 'reconnecting')
+    harness.clock.advance(1_000)
+    await until(() => harness.client.connection() === 'online')
+
+    const [first, second] = server.seen('GET /events')
+    expect(first?.headers.authorization).toMatch(/^Bearer /)
+    expect(first?.headers['last-event-id']).toBeUndefined()
+    expect(second?.headers['last-event-id']).toBe('e1-1')
+    expect(second?.query).toEqual({ afterSequence: '1' })
+    harness.client.stop()
+  })
+
+  it.each<[string, SiteKey]>([
+    ['each stream ends after one event', 'pk_end_after_one'],
+    ['each event is written twice', 'pk_duplicate_event'],
+    ['an event is cut off in the middle', 'pk_cut_event'],
+    ['an event cannot be read', 'pk_unreadable_event'],
+  ])('shows each message once and in order though %s', async (_, siteKey) => {
+    const harness = createClientHarness(server, siteKey)
+    await harness.started()
+    const conversation = server.conversation(siteKey)
+    const expected = ['one', 'two', 'three', 'four']
+    for (const body of expected) conversation.agentSays(body)
+    for (let turn = 0; turn < 40 && harness.bodies().length < expected.length; turn += 1) {
+      conversation.heartbeat()
+      await new Promise((resolve) => setTimeout(resolve, 10))
+      if (harness.client.connection() === 'reconnecting') harness.clock.advance(20_000)
+    }
+
+    expect(harness.bodies()).toEqual(expected)
+    expect(harness.count('message.received')).toBe(expected.length)
+    harness.client.stop()
+  })
+
+  it('heals an event that was lost, once the heartbeat tells of it', async () => {
+    const harness = createClientHarness(server, 'pk_missed_event')
+    await harness.started()
+    const conversation = server.conversation('pk_missed_event')
+    conversation.agentSays('lost')
+    conversation.heartbeat()
+    await until(() => harness.bodies().length === 1)
+    await until(() => harness.client.connection() === 'reconnecting')
+    harness.clock.advance(1_000)
+    await until(() => harness.client.connection() === 'online')
+    conversation.agentSays('not lost')
+    await until(() => harness.bodies().length === 2)
+
+    expect(harness.bodies()).toEqual(['lost', 'not lost'])
+    expect(harness.count('message.received')).toBe(2)
+    harness.client.stop()
+  })
+
+  it('notices a connection that is only half alive, and opens a new one', async () => {
+    const harness = createClientHarness(server, 'pk_half_dead')
+    await harness.started()
+    server.conversation('pk_half_dead').agentSays('Anyone there?')
+    harness.clock.advance(38_000)
+    await until(() => harness.client.connection() === 'reconnecting')
+    expect(harness.bodies()).toEqual([])
+    harness.clock.advance(20_000)
+    await until(() => harness.bodies().length === 1)
+
+    expect(streams()).toBe(2)
+    harness.client.stop()
+  })
+
+  it('looks after itself when the page comes back from a sleep, by the time and not by a timer', async () => {
+    const harness = createClientHarness(server, 'pk_half_dead')
+    await harness.started()
+    harness.clock.sleep(60_000)
+    harness.signal('visible')
+    await until(() => harness.client.connection() === 'reconnecting')
+    harness.signal('pageshow')
+    await until(() => streams() === 2)
+    harness.client.stop()
+  })
+
+  it('stays with a connection that heartbeats keep alive', async () => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    await harness.started()
+    for (let beat = 0; beat < 8; beat += 1) {
+      harness.clock.advance(15_000)
+      server.conversation('pk_friendly').heartbeat()
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      harness.signal('visible')
+    }
+    expect(streams()).toBe(1)
+    harness.client.stop()
+  })
+
+  it('asks the history once, not at each heartbeat, about sequences that are no message of its own', async () => {
+    const harness = createClientHarness(server, 'pk_missed_event')
+    await harness.started()
+    const before = server.seen('GET /messages').length
+    server.conversation('pk_missed_event').emit('session.identified')
+    for (let beat = 0; beat < 5; beat += 1) {
+      server.conversation('pk_missed_event').heartbeat()
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    expect(server.seen('GET /messages').length - before).toBe(1)
+    expect(streams()).toBe(1)
+    harness.client.stop()
+  })
+
+  it('waits longer from one failure to the next, and as long as the service asks', async () => {
+    const harness = createClientHarness(server, 'pk_stream_unavailable')
+    void harness.client.start()
+    await until(() => harness.client.connection() === 'reconnecting')
+    harness.clock.advance(3_900)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(streams()).toBe(1)
+    harness.clock.advance(200)
+    await until(() => streams() === 2)
+    harness.clock.advance(1_900)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(streams()).toBe(2)
+    harness.clock.advance(200)
+    await until(() => harness.client.connection() === 'online')
+    harness.client.stop()
+  })
+
+  it('lets go while the page is put away, and comes back with it', async () => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    await harness.started()
+    harness.signal('pagehide')
+    await until(() => server.conversation('pk_friendly').streams.size === 0)
+    server.conversation('pk_friendly').agentSays('While you were away')
+    harness.signal('pageshow')
+    await until(() => harness.bodies().length === 1)
+    harness.client.stop()
+  })
+})
+
+describe('a position that is no longer good', () => {
+  it('is healed from the history, and the stream goes on from there', async () => {
+    const harness = createClientHarness(server, 'pk_reset_once')
+    void harness.client.start()
+    await until(() => server.sessionCount('pk_reset_once') === 1)
+    server.conversation('pk_reset_once').agentSays('Before the reset')
+    await until(() => harness.client.connection() === 'reconnecting')
+    harness.clock.advance(1_000)
+    await until(() => harness.client.connection() === 'online' && streams() === 2)
+    server.conversation('pk_reset_once').agentSays('After the reset')
+    await until(() => harness.bodies().length === 2)
+
+    expect(harness.bodies()).toEqual(['Before the reset', 'After the reset'])
+    expect(harness.names()).not.toContain('replay.reset.required')
+    harness.client.stop()
+  })
+
+  it('does not make it loop: after a few resets it gives up and says so', async () => {
+    const harness = createClientHarness(server, 'pk_reset_forever')
+    void harness.client.start()
+    for (let turn = 0; turn < 200 && harness.client.connection() !== 'ended'; turn += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      if (harness.client.connection() === 'reconnecting') harness.clock.advance(5_000)
+    }
+
+    expect(harness.client.connection()).toBe('ended')
+    expect(streams()).toBeLessThan(6)
+    expect(harness.events).toContainEqual({
+      name: 'error',
+      payload: { code: 'realtime_terminal_failure', recoverable: false },
+    })
+    harness.client.stop()
+  })
+
+  it('ends everything where a new authentication is needed', async () => {
+    const harness = createClientHarness(server, 'pk_reset_reauthenticate')
+    await harness.client.start()
+    await until(() => harness.client.connection() === 'ended')
+    expect(harness.names()).toContain('replay.reset.required')
+    expect(() => harness.client.sendMessage('Hello')).toThrow(expect.objectContaining({ code: 'session_ended' }))
+  })
+})
+
+describe('a terminal condition', () => {
+  it.each([
+    ['session.expired', 'SessionExpired', 401],
+    ['session.revoked', 'SessionRevoked', 403],
+    ['session.closed', 'SessionClosed', 401],
+    ['visitor.banned', 'VisitorBanned', 403],
+    ['connection.disabled', 'ConnectionDisabled', 403],
+  ] as const)('%s stops every retry and is told once', async (event, code, status) => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    await harness.started()
+    server.endSessions('pk_friendly', event, { status, code })
+    await until(() => harness.client.connection() === 'ended')
+    const requests = server.requests.length
+    harness.clock.advance(3_600_000)
+    for (const signal of ['online', 'visible', 'pageshow'] as const) harness.signal(signal)
+    await new Promise((resolve) => setTimeout(resolve, 30))
+
+    expect(server.requests.length).toBe(requests)
+    expect(harness.count(event)).toBe(1)
+    expect(harness.client.ended()?.event).toBe(event)
+    expect(() => harness.client.sendMessage('Hello')).toThrow(expect.objectContaining({ code: 'session_ended' }))
+  })
+
+  it('met by a send is told, and the message is shown as not sent', async () => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    await harness.started()
+    server.conversation('pk_friendly').streams.clear()
+    server.endSessions('pk_friendly', 'visitor.banned', { status: 403, code: 'VisitorBanned' })
+    harness.client.sendMessage('Hello')
+    await until(() => harness.states()[0] === 'failed')
+
+    expect(harness.count('visitor.banned')).toBe(1)
+    expect(harness.client.messages()[0]?.error).toEqual({ code: 'VisitorBanned', recoverable: false })
+    expect(server.seen('POST /messages')).toHaveLength(1)
+  })
+
+  it('answered to the stream itself is terminal too', async () => {
+    const harness = createClientHarness(server, 'pk_stream_refused')
+    void harness.client.start()
+    await until(() => harness.client.connection() === 'ended')
+    harness.clock.advance(600_000)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+
+    expect(streams()).toBe(1)
+    expect(harness.names()).toContain('session.revoked')
+  })
+})
