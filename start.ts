@@ -1,16 +1,15 @@
 // `npm start`: every part on one machine, in one process, with a demo to play with.
 import { once } from 'node:events'
 import type { Server } from 'node:http'
-import { createRouterTransport } from '@connectrpc/connect'
 import closeWithGrace from 'close-with-grace'
 import { readCoreConfig } from './core/config.ts'
 import { startCore } from './core/core.ts'
-import { seedDemo } from './core/demo-seed.ts'
+import { demoIds, seedDemo } from './core/demo-seed.ts'
 import { createLogger } from './core/logger.ts'
-import { serveCore } from './core/server.ts'
-import { coreRouterOptions, coreRoutes } from './core/services/router.ts'
+import { inMemoryTransport, serveCore } from './core/server.ts'
 import { createGateway } from './gateway/app.ts'
 import { loadConfig } from './gateway/config.ts'
+import { buildWidgetIfStale } from './widget/build.ts'
 import { readDemoConfig } from './widget/demo/config.ts'
 import { createDemoSite } from './widget/demo/server.ts'
 
@@ -26,35 +25,36 @@ async function startAll() {
   const { DEMO_PORT } = readDemoConfig()
   const logger = createLogger('core', coreConfig.LOG_LEVEL)
 
+  const built = buildWidgetIfStale()
   const core = await startCore(coreConfig, logger)
   closers.push(core.stop)
   const gatewayConfig = loadConfig()
+  const addresses = {
+    gatewayUrl: `http://localhost:${gatewayConfig.GATEWAY_PORT}`,
+    coreUrl: `http://localhost:${coreConfig.CORE_PORT}`,
+    origin: `http://localhost:${DEMO_PORT}`,
+  }
+  // Whoever sees any part ready finds the demo there.
+  await seedDemo(core, coreConfig, addresses)
+
   const coreServer = await serveCore(core.context, { host: coreConfig.CORE_HOST, port: coreConfig.CORE_PORT }).catch(
     portTaken('CORE_PORT'),
   )
   closers.push(coreServer.close)
-
-  const inMemory = createRouterTransport(coreRoutes(core.context), { router: coreRouterOptions(core.context) })
   const gateway = createGateway({
     config: gatewayConfig,
-    transports: [inMemory],
+    transports: [inMemoryTransport(core.context)],
     logger: createLogger('gateway', gatewayConfig.LOG_LEVEL),
   })
-  const gatewayUrl = await gateway
-    .listen({ port: gatewayConfig.GATEWAY_PORT, host: gatewayConfig.GATEWAY_HOST })
-    .catch(portTaken('GATEWAY_PORT'))
   closers.push(() => gateway.close())
+  const { GATEWAY_PORT: port, GATEWAY_HOST: host } = gatewayConfig
+  await gateway.listen({ port, host }).catch(portTaken('GATEWAY_PORT'))
 
-  const urls = {
-    gatewayUrl: `http://localhost:${new URL(gatewayUrl).port}`,
-    coreUrl: `http://localhost:${coreServer.port}`,
-  }
-  const demo = await createDemoSite({ gatewayUrl: urls.gatewayUrl, siteKey: 'pk_demo' })
-  await listen(demo, DEMO_PORT).catch(portTaken('DEMO_PORT'))
+  await built
+  const demo = await createDemoSite({ gatewayUrl: addresses.gatewayUrl, siteKey: demoIds.siteKey })
   closers.push(() => closeServer(demo))
-  const origin = `http://localhost:${portOf(demo)}`
-  await seedDemo(core, coreConfig, { ...urls, origin })
-  printGuide({ ...urls, origin, dataDir: coreConfig.DATA_DIR })
+  await listen(demo, DEMO_PORT).catch(portTaken('DEMO_PORT'))
+  printGuide({ ...addresses, dataDir: coreConfig.DATA_DIR })
 }
 
 function printGuide({
@@ -94,11 +94,6 @@ async function listen(server: Server, port: number) {
 function closeServer(server: Server) {
   server.closeAllConnections()
   return new Promise((resolve) => server.close(resolve))
-}
-
-function portOf(server: Server): number {
-  const address = server.address()
-  return address !== null && typeof address === 'object' ? address.port : 0
 }
 
 function portTaken(setting: string) {

@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox'
 /** The core's settings: environment variables, with their defaults. docs/settings.md is checked against it. */
 export const coreSettings = Type.Object({
   CORE_HOST: Type.String({ default: '', description: 'Address to listen on; empty for all.' }),
-  CORE_PORT: Type.Integer({ default: 8090, minimum: 0, maximum: 65535, description: 'Port of the internal services.' }),
+  CORE_PORT: Type.Integer({ default: 8090, minimum: 1, maximum: 65535, description: 'Port of the internal services.' }),
   DATA_DIR: Type.String({
     default: '.data',
     minLength: 1,

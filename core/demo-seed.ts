@@ -25,7 +25,8 @@ export interface DemoAddresses {
   origin: string
 }
 
-const demo = { workspaceId: 'ws_demo', connectionId: 'con_demo', siteKey: 'pk_demo' }
+/** What the demo is known by. */
+export const demoIds = { workspaceId: 'ws_demo', connectionId: 'con_demo', siteKey: 'pk_demo' }
 
 /** What the demo's internal service may do: all that an operator's tool would. */
 const serviceScopes = [
@@ -55,21 +56,21 @@ export async function seedDemo(
 
   const identity = { kid: 'demo', secret: randomBytes(32).toString('base64url') }
   await workspaceStore.insertWorkspace({
-    workspaceId: demo.workspaceId,
+    workspaceId: demoIds.workspaceId,
     name: 'Demo',
     createdAt: new Date(context.now()),
   })
   await workspaceStore.insertConnection({
-    connectionId: demo.connectionId,
-    workspaceId: demo.workspaceId,
+    connectionId: demoIds.connectionId,
+    workspaceId: demoIds.workspaceId,
     name: 'Demo shop',
     status: 'enabled',
     statusVersion: 0,
   })
   await workspaceStore.insertInstallation({
-    publicSiteKey: demo.siteKey,
-    connectionId: demo.connectionId,
-    workspaceId: demo.workspaceId,
+    publicSiteKey: demoIds.siteKey,
+    connectionId: demoIds.connectionId,
+    workspaceId: demoIds.workspaceId,
     origins: [addresses.origin],
     enabled: true,
     appearance: defaultAppearance,
@@ -77,17 +78,17 @@ export async function seedDemo(
     defaultLocale: 'en',
     identitySecrets: [{ kid: identity.kid, sealed: secretBox.seal(identity.secret) }],
   })
-  const [installation] = await workspaceStore.findInstallations([demo.siteKey])
+  const [installation] = await workspaceStore.findInstallations([demoIds.siteKey])
   if (installation && !installation.origins.includes(addresses.origin)) {
-    await workspaceStore.updateInstallation(demo.siteKey, { origins: [...installation.origins, addresses.origin] })
-    directory.changed([demo.siteKey])
+    await workspaceStore.updateInstallation(demoIds.siteKey, { origins: [...installation.origins, addresses.origin] })
+    directory.changed([demoIds.siteKey])
   }
   const [current] = installation?.identitySecrets ?? []
 
   const file: DemoFile = {
     ...addresses,
-    siteKey: demo.siteKey,
-    workspaceId: demo.workspaceId,
+    siteKey: demoIds.siteKey,
+    workspaceId: demoIds.workspaceId,
     serviceToken: await access.issue({ subject: 'demo', scopes: serviceScopes }),
     workspaceSession: await workspaceSession(workspaceSessionSecret),
     identity: current ? { kid: current.kid, secret: secretBox.open(current.sealed) } : identity,
@@ -104,7 +105,7 @@ export async function seedDemo(
 }
 
 function workspaceSession(secret: string): Promise<string> {
-  return new SignJWT({ wid: demo.workspaceId, scope: 'leads:deliver' })
+  return new SignJWT({ wid: demoIds.workspaceId, scope: 'leads:deliver' })
     .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
     .setSubject('operator_demo')
     .setAudience('service.workspace')

@@ -9,8 +9,9 @@ async function main() {
   const config = readCoreConfig()
   const logger = createLogger('core', config.LOG_LEVEL)
   const core = await startCore(config, logger)
-  const server = await serveCore(core.context, { host: config.CORE_HOST, port: config.CORE_PORT })
+  // Whoever sees it ready finds the demo there.
   if (config.NODE_ENV !== 'production') await seedDemo(core, config)
+  const server = await serveCore(core.context, { host: config.CORE_HOST, port: config.CORE_PORT })
   logger.info({ port: server.port }, 'core listens')
 
   closeWithGrace({ delay: 10_000, logger: undefined }, async ({ err }) => {

@@ -1,6 +1,7 @@
 import http from 'node:http'
 import http2 from 'node:http2'
 import net from 'node:net'
+import { createRouterTransport, type Transport } from '@connectrpc/connect'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
 import type { CoreContext } from './context.ts'
 import { coreRouterOptions, coreRoutes } from './services/router.ts'
@@ -10,6 +11,11 @@ export interface CoreServer {
   port: number
   /** Stops taking calls and ends those that are open. */
   close(): Promise<void>
+}
+
+/** The same services for a gateway in the same process. */
+export function inMemoryTransport(core: CoreContext): Transport {
+  return createRouterTransport(coreRoutes(core), { router: coreRouterOptions(core) })
 }
 
 /** What a client that speaks HTTP/2 without asking says first (RFC 9113, section 3.4). */

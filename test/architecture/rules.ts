@@ -26,10 +26,12 @@ const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
 
 /** Files besides `config.ts` that read the environment, each with its reason. */
 export const environmentReaders: Record<string, string> = {
+  'test/support/chromium.ts': 'hands the environment on to the browser, whose fonts it may have to name',
   'test/support/processes.ts': 'hands PATH and the like on to the processes that it starts, and nothing else',
 }
 
-export const isTest = (path: string) => path.startsWith('test/') || /\.test\.[cm]?[jt]sx?$/.test(path)
+export const isTest = (path: string) =>
+  path.startsWith('test/') || /(\.test\.[cm]?[jt]sx?|\/test-[\w-]+\.ts)$/.test(path)
 
 /** What a file does that its place does not allow, one sentence each. */
 export const violationsOf = (path: string, facts: SourceFacts): string[] => [

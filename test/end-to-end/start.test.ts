@@ -1,0 +1,146 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { DemoFile } from '../../core/demo-seed.ts'
+import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
+import { startVisitor } from '../support/visitor.ts'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '../..')
+let dataDir: string
+let ports: { GATEWAY_PORT: string; CORE_PORT: string; DEMO_PORT: string }
+let service: StartedProcess
+
+async function start(env: Record<string, string> = {}): Promise<StartedProcess> {
+  const readyUrl = `http://127.0.0.1:${ports.DEMO_PORT}/`
+  return startProcess({
+    entry: 'start.ts',
+    name: 'npm start',
+    env: { DATA_DIR: dataDir, LOG_LEVEL: 'warn', RATE_LIMIT_FACTOR: '100', ...ports, ...env },
+    readyUrl,
+  })
+}
+
+const demoFile = async (): Promise<DemoFile> => JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
+
+async function newVisitor() {
+  const { gatewayUrl, origin, siteKey } = await demoFile()
+  return startVisitor({ gatewayUrl, origin, siteKey })
+}
+
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'service-start-'))
+  const [GATEWAY_PORT, CORE_PORT, DEMO_PORT] = [
+    String(await freePort()),
+    String(await freePort()),
+    String(await freePort()),
+  ]
+  ports = { GATEWAY_PORT, CORE_PORT, DEMO_PORT }
+  service = await start()
+})
+afterAll(() => rm(dataDir, { recursive: true, force: true }))
+
+describe('npm start', () => {
+  it('leaves all that a newcomer needs in demo.json, for nobody else to read', async () => {
+    const demo = await demoFile()
+    expect(demo).toEqual({
+      gatewayUrl: `http://localhost:${ports.GATEWAY_PORT}`,
+      coreUrl: `http://localhost:${ports.CORE_PORT}`,
+      siteKey: 'pk_demo',
+      origin: `http://localhost:${ports.DEMO_PORT}`,
+      workspaceId: 'ws_demo',
+      serviceToken: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
+      workspaceSession: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
+      identity: { kid: 'demo', secret: expect.stringMatching(/^[\w-]{43}$/) },
+      mongodbUri: expect.stringMatching(/^mongodb:\/\//),
+    })
+    for (const name of ['demo.json', 'secrets.json', 'agent.curl']) {
+      expect((await stat(join(dataDir, name))).mode & 0o777).toBe(0o600)
+    }
+  })
+
+  it('prints every URL, and no secret', async () => {
+    const { gatewayUrl, coreUrl, origin, serviceToken, identity } = await demoFile()
+    for (const url of [gatewayUrl, coreUrl, origin]) expect(service.output()).toContain(url)
+    for (const secret of [serviceToken, identity.secret]) expect(service.output()).not.toContain(secret)
+  })
+
+  it.skipIf(!existsSync('/usr/bin/curl'))(
+    'prints a line that answers the latest conversation as an agent',
+    async () => {
+      const visitor = await newVisitor()
+      await visitor.send('Is anybody there?')
+      const line = service
+        .output()
+        .split('\n')
+        .find((text) => text.includes('SendAgentMessage'))
+      await run('bash', ['-c', line ?? 'false'], { cwd: root })
+      expect((await visitor.history()).map(({ body, author }) => [author.kind, body])).toEqual([
+        ['visitor', 'Is anybody there?'],
+        ['agent', 'Hello, how can I help?'],
+      ])
+    },
+  )
+
+  it.skipIf(!existsSync('/usr/bin/curl'))('answers the commands of the README as they are printed there', async () => {
+    const readme = await readFile(join(root, 'README.md'), 'utf8')
+    const blocks = [...readme.matchAll(/```sh\n(#[^\n]*\n[\s\S]*?)```/g)].map(([, block = '']) => block)
+    expect(blocks.length).toBeGreaterThan(1)
+    const here = (text: string) =>
+      text
+        .replaceAll('localhost:8080', `localhost:${ports.GATEWAY_PORT}`)
+        .replaceAll('localhost:8081', `localhost:${ports.DEMO_PORT}`)
+        .replaceAll('localhost:8090', `localhost:${ports.CORE_PORT}`)
+        .replaceAll('.data/', `${dataDir}/`)
+    // One shell for all of them, as a reader would have: later commands use what earlier ones left.
+    const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', blocks.map(here).join('\n')], { cwd: root })
+    expect(stdout).toContain('"capabilities"')
+    expect(stdout).toContain('"state":"queued"')
+    expect(stdout).toContain('"author":{"kind":"agent","displayName":"Ada"}')
+    expect(stdout).toContain('event: message.received')
+  })
+
+  it('finds all data again after Ctrl-C, which leaves nothing running', async () => {
+    const visitor = await newVisitor()
+    await visitor.send('Keep this')
+    const before = await visitor.history()
+    const { mongodbUri } = await demoFile()
+
+    service.kill('SIGINT')
+    expect(await service.exited).toEqual({ code: 0, signal: null })
+    expect(existsSync(decodeURIComponent(new URL(mongodbUri).host))).toBe(false)
+
+    service = await start()
+    expect(await visitor.history()).toEqual(before)
+    expect((await visitor.send('And this')).body.sequence).toBe(2)
+  })
+
+  it('keeps every acknowledged message when it is killed', async () => {
+    const visitor = await newVisitor()
+    const stream = await visitor.openStream()
+    for (let index = 0; index < 30; index += 1) await visitor.sendUntilAccepted(`message ${index}`)
+    const acknowledged = await visitor.history()
+    service.kill('SIGKILL')
+    await stream.ended
+    service = await start()
+    expect(await visitor.history()).toEqual(acknowledged)
+  })
+
+  it.each([
+    ['GATEWAY_PORT', 'eighty'],
+    ['CORE_PORT', '70000'],
+    ['DEMO_PORT', '-1'],
+    ['LOG_LEVEL', 'chatty'],
+    ['GRANT_LIFETIME_SECONDS', '-7'],
+  ])('does not start with a bad %s, and says what is allowed', async (setting, value) => {
+    const env = { ...ports, DATA_DIR: join(dataDir, 'other'), [setting]: value }
+    const failed = await startProcess({ entry: 'start.ts', name: 'npm start', env })
+    expect(await failed.exited).toEqual({ code: 1, signal: null })
+    expect(failed.output()).toContain(`${setting} must be`)
+    expect(failed.output()).not.toContain(value)
+  })
+})
