@@ -15,7 +15,7 @@ export type EnginePlace = {
   socketPath: string
   /** The engine's temp folder, used by nothing else, so that whoever holds the engine may clear it. */
   scratchDir: string
-  /** The driver's address. It names no database. */
+  /** The driver's address. It names no database, and asks for journaled writes, see `durableWriteConcern`. */
   uri: string
 }
 
@@ -37,7 +37,7 @@ export const enginePlace = (dataDir: string): EnginePlace => {
     databaseDir: join(home, 'mongodb'),
     socketPath: reached,
     scratchDir,
-    uri: `mongodb://${encodeURIComponent(reached)}/?directConnection=true`,
+    uri: `mongodb://${encodeURIComponent(reached)}/?directConnection=true&w=1&journal=true`,
   }
 }
 

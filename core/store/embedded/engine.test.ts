@@ -13,7 +13,6 @@ import { hostEngine } from './hosted-engine.ts'
 
 const silent = pino({ level: 'silent' })
 const holderEntry = join(import.meta.dirname, '../../../test/support/engine-holder.ts')
-const durable = { writeConcern: { w: 'majority', j: true } } as const
 
 let dataDir = ''
 let atEnd: (() => unknown)[] = []
@@ -44,7 +43,7 @@ const attach = async (folder = dataDir) => {
 const items = (uri: string) => {
   const client = new MongoClient(uri, { serverSelectionTimeoutMS: 20_000 })
   atEnd.push(() => client.close())
-  return client.db('test').collection<{ _id: number }>('items', durable)
+  return client.db('test').collection<{ _id: number }>('items')
 }
 
 const isAlive = (pid: number | undefined) => {
@@ -261,6 +260,6 @@ describe('a folder', () => {
 
   it('has one address under every name', () => {
     expect(engineUri(`${dataDir}/../${dataDir.split('/').at(-1)}/.`)).toBe(engineUri(dataDir))
-    expect(engineUri(dataDir)).toMatch(/^mongodb:\/\/[^/]+\/\?directConnection=true$/)
+    expect(engineUri(dataDir)).toMatch(/^mongodb:\/\/[^/]+\/\?directConnection=true&w=1&journal=true$/)
   })
 })
