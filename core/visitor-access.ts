@@ -33,7 +33,8 @@ export interface VisitorAccess {
 
 export type SessionEnd = 'expired' | 'revoked' | 'banned' | 'disabled' | 'closed'
 
-const refusals: Record<SessionEnd, ErrorCode> = {
+/** What is said of a session that is over. */
+export const sessionEndCodes: Record<SessionEnd, ErrorCode> = {
   expired: ErrorCode.SESSION_EXPIRED,
   revoked: ErrorCode.SESSION_REVOKED,
   banned: ErrorCode.VISITOR_BANNED,
@@ -78,11 +79,11 @@ export function createVisitorAccess({
       const grantExpiresAt = new Date(claims.exp * 1000)
       if (!resumed) {
         const end = endAccordingTo(session, connection, grantExpiresAt)
-        if (end) throw new ServiceError(refusals[end])
+        if (end) throw new ServiceError(sessionEndCodes[end])
         return { session, installation, grantExpiresAt }
       }
       const { end } = await this.endOf(session.sessionId)
-      if (end) throw new ServiceError(refusals[end])
+      if (end) throw new ServiceError(sessionEndCodes[end])
       return { session, installation, grantExpiresAt }
     },
 

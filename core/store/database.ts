@@ -3,10 +3,12 @@ import {
   type CreateIndexesOptions,
   type Db,
   type Document,
+  GridFSBucket,
   type IndexSpecification,
   MongoClient,
   MongoServerError,
 } from 'mongodb'
+import type { CommandDocument } from './commands.ts'
 import type { ConversationDocument } from './conversations.ts'
 import { durableWriteConcern } from './embedded/durable-write-concern.ts'
 import type { EventDocument } from './events.ts'
@@ -24,11 +26,13 @@ export interface Collections {
   conversations: Collection<ConversationDocument>
   events: Collection<EventDocument>
   idempotency: Collection<IdempotencyDocument>
+  commands: Collection<CommandDocument>
   wakeups: Collection<WakeupDocument>
 }
 
 export interface Database {
   collections: Collections
+  screenshots: GridFSBucket
   /** Resolves when the database answers; throws when it does not within a second. */
   ping(): Promise<void>
   close(): Promise<void>
@@ -56,6 +60,13 @@ const indexes: IndexPlan[] = [
   ['sessions', { visitorId: 1, status: 1 }, { name: 'by_visitor' }],
   ['installations', { origins: 1 }, { name: 'by_origin' }],
   ['installations', { workspaceId: 1 }, { name: 'by_workspace' }],
+  // One command for each operation of an operator.
+  ['commands', { sessionId: 1, operationId: 1 }, { name: 'by_operation', unique: true }],
+  ['commands', { sessionId: 1, requestedAt: -1, _id: -1 }, { name: 'by_session' }],
+  ['commands', { state: 1, expiresAt: 1 }, { name: 'by_state' }],
+  ['commands', { 'uploads.startedAt': 1 }, { name: 'by_upload', sparse: true }],
+  // No expiry index: what a command has in the screenshot store goes with it.
+  ['commands', { deleteAt: 1 }, { name: 'by_deletion' }],
   ['idempotency', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
 ]
 
@@ -82,6 +93,7 @@ export async function openDatabase(settings: { uri: string; name: string; timeou
     await createIndexes(db)
     return {
       collections: collectionsOf(db),
+      screenshots: new GridFSBucket(db, { bucketName: 'screenshots' }),
       async ping() {
         await db.command({ ping: 1, maxTimeMS: 1000 })
       },
@@ -103,6 +115,7 @@ function collectionsOf(db: Db): Collections {
     conversations: db.collection('conversations'),
     events: db.collection('events'),
     idempotency: db.collection('idempotency'),
+    commands: db.collection('commands'),
     wakeups: db.collection('wakeups'),
   }
 }
