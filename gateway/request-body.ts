@@ -1,3 +1,4 @@
+import { on } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import { GatewayError } from './errors.ts'
@@ -53,6 +54,37 @@ export function dropBody(payload: IncomingMessage, limit: number): Promise<boole
   })
 }
 
+/** Chunks that may wait for whoever takes them. */
+const CHUNKS_WAITING = 8
+
+/**
+ * A body as it arrives, for a route that does not read it whole: at most `limit` bytes, and no faster than it is taken.
+ * `failure` tells afterwards what was wrong with it. `stop` lets go of it, so that the rest can be dropped.
+ */
+export function readChunks(payload: IncomingMessage, limit: number) {
+  const stopping = new AbortController()
+  let failure: GatewayError | undefined
+  let size = 0
+
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    const options = { signal: stopping.signal, close: ['end', 'close'], highWaterMark: CHUNKS_WAITING, lowWaterMark: 1 }
+    try {
+      if (payload.destroyed && !payload.complete) throw brokenOff()
+      for await (const [chunk] of on(payload, 'data', options) as AsyncIterable<[Buffer]>) {
+        size += chunk.length
+        if (size > limit) throw new GatewayError('PayloadTooLarge')
+        yield chunk
+      }
+      if (!payload.complete) throw brokenOff()
+    } catch (error) {
+      failure ??= error instanceof GatewayError ? error : stopping.signal.aborted ? undefined : brokenOff()
+      throw error
+    }
+  }
+
+  return { chunks: chunks(), failure: () => failure, stop: () => stopping.abort() }
+}
+
 function readBody(
   payload: IncomingMessage,
   limit: number,
@@ -76,4 +108,5 @@ function readBody(
   else payload.on('data', onData).on('end', onEnd).on('error', onError)
 }
 
+const brokenOff = () => new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] })
 const brokenJson = () => new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'json' }] })

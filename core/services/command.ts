@@ -112,12 +112,17 @@ function fromHeader({
   }
 }
 
+/** Errors: `ValidationFailed` when they stop before the end that their sender knows of. */
 async function* chunksOf(parts: AsyncIterator<UploadScreenshotRequest>): AsyncGenerator<Uint8Array> {
+  let byteLength = 0
   for (let next = await parts.next(); !next.done; next = await parts.next()) {
     const { part } = next.value
+    if (part.case === 'end' && Number(part.value.byteLength) === byteLength) return
     if (part.case !== 'chunk') throw misplaced('/chunk')
+    byteLength += part.value.length
     yield part.value
   }
+  throw misplaced('/end')
 }
 
 function misplaced(path: string): ServiceError {

@@ -630,6 +630,14 @@ export declare type UploadScreenshotRequest = Message<"service.command.v1.Upload
      */
     value: Uint8Array;
     case: "chunk";
+  } | {
+    /**
+     * Last, and once: a call can also end because its sender lost the browser.
+     *
+     * @generated from field: service.command.v1.UploadEnd end = 3;
+     */
+    value: UploadEnd;
+    case: "end";
   } | { case: undefined; value?: undefined };
 };
 
@@ -666,7 +674,7 @@ export declare type UploadHeader = Message<"service.command.v1.UploadHeader"> & 
   idempotencyKey: string;
 
   /**
-   * Of all chunks together, where it is known before: another sum is no upload.
+   * Of all chunks together, where it is known before.
    *
    * @generated from field: optional uint64 byte_length = 5;
    */
@@ -678,6 +686,24 @@ export declare type UploadHeader = Message<"service.command.v1.UploadHeader"> & 
  * Use `create(UploadHeaderSchema)` to create a new message.
  */
 export declare const UploadHeaderSchema: GenMessage<UploadHeader>;
+
+/**
+ * @generated from message service.command.v1.UploadEnd
+ */
+export declare type UploadEnd = Message<"service.command.v1.UploadEnd"> & {
+  /**
+   * Of all chunks together.
+   *
+   * @generated from field: uint64 byte_length = 1;
+   */
+  byteLength: bigint;
+};
+
+/**
+ * Describes the message service.command.v1.UploadEnd.
+ * Use `create(UploadEndSchema)` to create a new message.
+ */
+export declare const UploadEndSchema: GenMessage<UploadEnd>;
 
 /**
  * @generated from message service.command.v1.UploadScreenshotResponse
@@ -834,8 +860,8 @@ export declare const CommandService: GenService<{
     output: typeof AcknowledgeScreenshotResponseSchema;
   },
   /**
-   * A screenshot that the visitor consented to: a header, then chunks in order. An upload that breaks off leaves
-   * nothing. By the time of the answer the screenshot is durable.
+   * A screenshot that the visitor consented to: a header, then chunks in order, then the end. An upload that stops
+   * before the end leaves nothing. By the time of the answer the screenshot is durable.
    * Errors: as AcknowledgeNavigation, and ConsentRequired, UnsupportedMediaType, PayloadTooLarge, ValidationFailed.
    *
    * @generated from rpc service.command.v1.CommandService.UploadScreenshot
