@@ -59,30 +59,38 @@ const CHUNKS_WAITING = 8
 
 /**
  * A body as it arrives, for a route that does not read it whole: at most `limit` bytes, and no faster than it is taken.
- * `failure` tells afterwards what was wrong with it. `stop` lets go of it, so that the rest can be dropped.
+ * The chunks just stop where something is wrong with it; `isWhole` and `failure` tell. `stop` lets go of it, so that the
+ * rest can be dropped.
  */
 export function readChunks(payload: IncomingMessage, limit: number) {
   const stopping = new AbortController()
   let failure: GatewayError | undefined
+  let whole = false
   let size = 0
 
   async function* chunks(): AsyncGenerator<Uint8Array> {
+    if (payload.destroyed && !payload.complete) {
+      failure = brokenOff()
+      return
+    }
     const options = { signal: stopping.signal, close: ['end', 'close'], highWaterMark: CHUNKS_WAITING, lowWaterMark: 1 }
     try {
-      if (payload.destroyed && !payload.complete) throw brokenOff()
       for await (const [chunk] of on(payload, 'data', options) as AsyncIterable<[Buffer]>) {
         size += chunk.length
-        if (size > limit) throw new GatewayError('PayloadTooLarge')
+        if (size > limit) {
+          failure = new GatewayError('PayloadTooLarge')
+          return
+        }
         yield chunk
       }
-      if (!payload.complete) throw brokenOff()
-    } catch (error) {
-      failure ??= error instanceof GatewayError ? error : stopping.signal.aborted ? undefined : brokenOff()
-      throw error
+      whole = payload.complete
+    } catch {
+      // Broken off, or nobody wants the rest.
     }
+    if (!whole && !stopping.signal.aborted) failure = brokenOff()
   }
 
-  return { chunks: chunks(), failure: () => failure, stop: () => stopping.abort() }
+  return { chunks: chunks(), isWhole: () => whole, failure: () => failure, stop: () => stopping.abort() }
 }
 
 function readBody(

@@ -119,7 +119,8 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
           sent += value.length
           yield { part: { case: 'chunk', value } } as const
         }
-        yield { part: { case: 'end', value: { byteLength: BigInt(sent) } } } as const
+        // Without it the core keeps nothing: a call ends in the same way when the browser has gone.
+        if (body.isWhole()) yield { part: { case: 'end', value: { byteLength: BigInt(sent) } } } as const
       }
       try {
         const { requestId, state, byteLength, sha256, replayed } = await core.commands.uploadScreenshot(parts(), {
@@ -129,7 +130,7 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
         markReplayed(reply, replayed)
         return reply.code(201).send({ requestId, state, byteLength, sha256 })
       } catch (error) {
-        // What went wrong with the body comes back as a broken call.
+        // To the core a broken body is a call without an end.
         throw body.failure() ?? error
       } finally {
         body.stop()
