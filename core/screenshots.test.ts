@@ -110,7 +110,22 @@ describe('an upload', () => {
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
   })
 
-  it('whose process dies in the middle is deleted by the clean-up, and cannot become the screenshot', async () => {
+  it('that was given up cannot become the screenshot, however late it comes', async () => {
+    const { requestId } = await granted()
+    const [fileId, other] = [core.files.newFileId(), core.files.newFileId()]
+    const startedAt = new Date(core.time.now)
+    for (const each of [fileId, other]) await core.store.beginUpload(requestId, { fileId: each, startedAt }, 2)
+    expect(await core.store.abandonUpload(requestId, fileId)).toBe(true)
+    const complete = (named: string) => {
+      const screenshot = { fileId: named, contentType: 'image/png', byteLength: 1, sha256: '', uploadKey: 'k' }
+      return core.store.completeUpload(requestId, { state: 'uploaded', at: startedAt, by: 'visitor' }, screenshot)
+    }
+    expect(await complete(fileId)).toBeUndefined()
+    expect((await complete(other))?.state).toBe('uploaded')
+    expect(await core.store.abandonUpload(requestId, other)).toBe(false)
+  })
+
+  it('whose process dies in the middle is deleted by the clean-up', async () => {
     const target = await granted()
     const fileId = core.files.newFileId()
     await core.store.beginUpload(target.requestId, { fileId, startedAt: new Date(core.time.now) }, 2)
@@ -121,9 +136,6 @@ describe('an upload', () => {
     await core.cleanup.run()
     expect((await core.commands.find(target.requestId)).uploads).toEqual([])
     expect(await database.screenshots.find({ filename: target.requestId }).toArray()).toEqual([])
-    const screenshot = { fileId, contentType: 'image/png', byteLength: 1, sha256: '', uploadKey: 'k' }
-    const step = { state: 'uploaded', at: new Date(0), by: 'visitor' } as const
-    expect(await core.store.completeUpload(target.requestId, step, screenshot)).toBeUndefined()
   })
 })
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { ConnectError } from '@connectrpc/connect'
 import { MongoClient } from 'mongodb'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { imageOf } from '../support/images.ts'
 import { type Operator, operatorOf } from '../support/operator.ts'
@@ -16,6 +16,8 @@ const database = testDatabase()
 const maxBytes = 5 * 1024 * 1024
 let stack: Stack
 let operator: Operator
+const mongo = new MongoClient(database.uri).connect()
+afterAll(async () => (await mongo).close())
 
 beforeAll(async () => {
   stack = await startStack({ database, cores: 2, gateways: 2, env: { RATE_LIMIT_FACTOR: '1000' } })
@@ -222,6 +224,23 @@ describe('a navigation request', () => {
     const navigation = operator.commands.requestNavigation({ sessionId, url: 'https://shy.example/' })
     expect(await codeOf(navigation)).toBe('RouteNotAdvertised')
     expect(await codeOf(operator.commands.requestScreenshot({ sessionId }))).toBe('RouteNotAdvertised')
+  })
+
+  it('that comes to its time is gone, for the decision as for the upload', async () => {
+    const visitor = await newVisitor()
+    const commandId = await requestNavigation(visitor)
+    const requestId = await grantedScreenshot(visitor)
+    const commands = (await mongo).db(database.name).collection<{ _id: string }>('commands')
+    await commands.updateMany({ _id: { $in: [commandId, requestId] } }, { $set: { expiresAt: new Date() } })
+    for (const attempt of [
+      await acknowledge(visitor, commandId, 'accepted'),
+      await upload(visitor, requestId, imageOf('image/png', 100)),
+    ]) {
+      expect([attempt.status, attempt.body.code]).toEqual([410, 'CommandExpired'])
+      expect(attempt.body).toMatchObject({ retryable: false, terminal: false })
+    }
+    expect(await codeOf(operator.commands.cancelCommand({ commandId }))).toBe('CommandExpired')
+    expect((await operator.commands.getCommand({ commandId })).command?.state).toBe('expired')
   })
 
   it('of another session is not found, nor is one of another kind', async () => {
@@ -441,8 +460,6 @@ async function filesOf(requestId: string): Promise<{ files: number; chunks: numb
   const loose = chunks.filter(({ files_id }) => !known.has(files_id.toHexString()))
   return { files: files.length, chunks: loose.length, uploads: named }
 }
-
-const mongo = new MongoClient(database.uri).connect()
 
 function startUpload(visitor: Visitor, requestId: string, headers: Record<string, string>) {
   const call = request(
