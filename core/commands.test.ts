@@ -34,8 +34,8 @@ async function screenshot({ sessionId }: Session): Promise<string> {
 function answer(session: Session, commandId: string, outcome: string, idempotencyKey = core.newKey()) {
   const credentials = core.credentials(session)
   return commandId.startsWith('cmd_')
-    ? core.commands.acknowledgeNavigation({ credentials, commandId, outcome, idempotencyKey })
-    : core.commands.acknowledgeScreenshot({ credentials, requestId: commandId, consent: outcome, idempotencyKey })
+    ? core.decisions.acknowledgeNavigation({ credentials, commandId, outcome, idempotencyKey })
+    : core.decisions.acknowledgeScreenshot({ credentials, requestId: commandId, consent: outcome, idempotencyKey })
 }
 
 function upload(session: Session, requestId: string) {

@@ -1,29 +1,19 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import {
-  type CommandKind,
-  type CommandState,
-  isStepDue,
-  type NavigationOutcome,
-  navigationOutcomes,
-  progressAt,
-  type ScreenshotConsent,
-  screenshotConsents,
-  stateAt,
-} from './command-states.ts'
+import { type CommandKind, progressAt, stateAt } from './command-states.ts'
+import { takeStep } from './command-steps.ts'
 import type { Directory } from './directory.ts'
 import { ServiceError } from './errors.ts'
 import type { EventLog } from './event-log.ts'
-import { hashInput, type Idempotency } from './idempotency.ts'
+import { hashInput } from './idempotency.ts'
 import { newId } from './ids.ts'
-import { imageTypes } from './image-type.ts'
 import type { CommandEventType } from './log-events.ts'
-import { isOriginAllowed } from './origins.ts'
-import { field, integer, line, oneOf, operationId, validate } from './rules.ts'
+import { navigationIssue } from './navigation-target.ts'
+import { field, integer, line, operationId, validate } from './rules.ts'
 import type { Repeatable, Sessions } from './sessions.ts'
 import type { Command, CommandStore } from './store/commands.ts'
 import type { Session } from './store/sessions.ts'
 import type { Installation } from './store/workspaces.ts'
-import { sessionEndCodes, type VisitorAccess, type VisitorCredentials } from './visitor-access.ts'
+import { sessionEndCodes, type VisitorAccess } from './visitor-access.ts'
 
 /** An operator's tool: the subject of its token, and the one workspace that it may act for. */
 export interface Operator {
@@ -45,24 +35,11 @@ export interface ScreenshotRequest {
   clientOperationId?: string
 }
 
-export interface Acknowledgement {
-  commandId: string
-  state: CommandState
-}
-
-export interface ScreenshotAcknowledgement extends Acknowledgement {
-  /** What may be uploaded now. */
-  upload?: { maxBytes: number; contentTypes: readonly string[]; expiresAt: Date }
-}
-
 export interface CommandSettings {
-  /** Seconds for the decision, and after a granted consent for the upload. */
+  /** Seconds for the decision. */
   lifetime: number
   /** Days until a command is deleted. */
   retention: number
-  screenshotMaxBytes: number
-  /** Seconds. */
-  idempotencyRetention: number
 }
 
 export interface Commands {
@@ -78,22 +55,6 @@ export interface Commands {
   find(commandId: string, workspaceId?: string): Promise<Command>
   /** Errors: `NotFound`, `ValidationFailed`. */
   list(sessionId: string, limit: number | undefined, workspaceId?: string): Promise<Command[]>
-  /**
-   * Errors: those of VisitorAccess.authorize and Idempotency.once, `CommandNotFound`, `CommandAlreadyResolved`,
-   * `CommandExpired`, `ValidationFailed`.
-   */
-  acknowledgeNavigation(request: {
-    credentials: VisitorCredentials
-    commandId: string
-    outcome: string
-    idempotencyKey: string
-  }): Promise<Repeatable<Acknowledgement>>
-  acknowledgeScreenshot(request: {
-    credentials: VisitorCredentials
-    requestId: string
-    consent: string
-    idempotencyKey: string
-  }): Promise<Repeatable<ScreenshotAcknowledgement>>
 }
 
 export interface CommandsDependencies {
@@ -102,7 +63,6 @@ export interface CommandsDependencies {
   access: VisitorAccess
   installations: Pick<Directory['installations'], 'get'>
   log: Pick<EventLog, 'append'>
-  idempotency: Idempotency
   settings: CommandSettings
   now: () => number
 }
@@ -114,7 +74,7 @@ const dayMs = 86_400_000
 
 /** Commands to a visitor's page, none of which happens without the visitor's consent (contract, section 3). */
 export function createCommands(dependencies: CommandsDependencies): Commands {
-  const { store, sessions, access, installations, log, idempotency, settings, now } = dependencies
+  const { store, sessions, access, installations, log, settings, now } = dependencies
 
   /**
    * The command is written before its event, and neither is acknowledged without the other: where a crash comes between
@@ -200,51 +160,13 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
     return command
   }
 
-  /** Errors: `CommandNotFound`, `CommandExpired`, `CommandAlreadyResolved`. */
-  async function take(commandId: string, to: CommandState, by: string): Promise<Command> {
-    for (;;) {
-      const command = await find(commandId)
-      if (!isStepDue(command, to, now())) return command
-      const at = new Date(now())
-      const expiresAt = to === 'granted' ? new Date(now() + settings.lifetime * 1000) : undefined
-      const moved = await store.move(commandId, command.state, { state: to, at, by }, expiresAt)
-      if (moved) return moved
-    }
-  }
-
-  async function acknowledge(
-    kind: CommandKind,
-    {
-      credentials,
-      commandId,
-      answer,
-      idempotencyKey,
-    }: { credentials: VisitorCredentials; commandId: string; answer: CommandState; idempotencyKey: string },
-    issues: Parameters<typeof validate>,
-  ): Promise<Repeatable<{ state: CommandState; expiresAt: Date }>> {
-    const { session } = await access.authorize(credentials)
-    validate(...issues)
-    const { result, replayed } = await idempotency.once({
-      scope: [`POST /commands/${kind}/acknowledgements`, session.sessionId],
-      key: idempotencyKey,
-      input: { commandId, answer },
-      keptFor: settings.idempotencyRetention,
-      run: async () => {
-        await ownCommand(store, kind, commandId, session.sessionId)
-        const { state, expiresAt } = await take(commandId, answer, 'visitor')
-        return { state, expiresAt }
-      },
-    })
-    return { content: result, replayed }
-  }
-
   return {
     requestNavigation: (navigation, operator) => request('navigation', navigation, operator),
     requestScreenshot: (screenshot, operator) => request('screenshot', screenshot, operator),
 
     async cancel(commandId, { subject, workspaceId }) {
       await find(commandId, workspaceId)
-      const cancelled = await take(commandId, 'cancelled', subject)
+      const cancelled = await takeStep(store, now, { commandId, to: 'cancelled', by: subject })
       // First the request, should its writer have died before it: nobody is to hear of it after its end.
       await announce(cancelled)
       if (cancelled.kind === 'navigation') await tell(cancelled, 'navigation.cancelled', { commandId })
@@ -261,35 +183,7 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
       validate(field('/limit', limit, integer(1, listMax)))
       return (await store.list(sessionId, limit)).map((command) => progressAt(command, now()))
     },
-
-    async acknowledgeNavigation({ outcome, ...rest }) {
-      const issue = field('/outcome', outcome, oneOf<string>(...navigationOutcomes))
-      const answer = outcome as NavigationOutcome
-      const { content, replayed } = await acknowledge('navigation', { ...rest, answer }, [issue])
-      return { content: { commandId: rest.commandId, state: content.state }, replayed }
-    },
-
-    async acknowledgeScreenshot({ requestId, consent, ...rest }) {
-      const issue = field('/consent', consent, oneOf<string>(...screenshotConsents))
-      const answer = consent as ScreenshotConsent
-      const { content, replayed } = await acknowledge('screenshot', { ...rest, commandId: requestId, answer }, [issue])
-      const { state, expiresAt } = content
-      const upload = { maxBytes: settings.screenshotMaxBytes, contentTypes: imageTypes, expiresAt }
-      return { content: { commandId: requestId, state, ...(state === 'granted' ? { upload } : {}) }, replayed }
-    },
   }
-}
-
-/** A session's own command. Errors: `CommandNotFound`, whatever else it is. */
-export async function ownCommand(
-  store: Pick<CommandStore, 'find'>,
-  kind: CommandKind,
-  commandId: string,
-  sessionId: string,
-): Promise<Command> {
-  const command = await store.find(commandId)
-  if (command?.sessionId !== sessionId || command.kind !== kind) throw new ServiceError(ErrorCode.COMMAND_NOT_FOUND)
-  return command
 }
 
 function checkNavigation(
@@ -305,14 +199,4 @@ function checkNavigation(
 function checkScreenshot({ purpose }: { purpose?: string }): { purpose?: string } {
   validate(field('/purpose', purpose, line(1, 256)))
   return purpose === undefined ? {} : { purpose }
-}
-
-/** Where a page may be sent: nowhere that its own site does not speak for. */
-function navigationIssue(url: string, origins: string[]): string | undefined {
-  if (url.length > 2048) return 'maxLength'
-  const target = URL.parse(url)
-  // Parsers drop or turn these, so that what is checked might not be what a page makes of it.
-  if (!target || /[\s\p{Cc}\\]/u.test(url) || target.username !== '' || target.password !== '') return 'format'
-  const isWeb = target.protocol === 'https:' || target.protocol === 'http:'
-  return isWeb && isOriginAllowed(target.origin, origins) ? undefined : 'origin'
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type Access, createAccess } from './access.ts'
 import { createCommandCleanup } from './command-cleanup.ts'
+import { type CommandDecisions, createCommandDecisions } from './command-decisions.ts'
 import { type Commands, createCommands } from './commands.ts'
 import type { CoreConfig } from './config.ts'
 import { createDirectory, type Directory } from './directory.ts'
@@ -42,6 +43,7 @@ export interface CoreContext {
   sessions: Sessions
   messages: Messages
   commands: Commands
+  commandDecisions: CommandDecisions
   screenshots: Screenshots
   inbox: Inbox
   workspaces: Workspaces
@@ -175,11 +177,16 @@ export function createCoreContext({
     access: visitorAccess,
     installations: directory.installations,
     log,
+    now,
+    settings: { lifetime: config.COMMAND_LIFETIME_SECONDS, retention: config.COMMAND_RETENTION_DAYS },
+  })
+  const commandDecisions = createCommandDecisions({
+    store: commandStore,
+    access: visitorAccess,
     idempotency,
     now,
     settings: {
       lifetime: config.COMMAND_LIFETIME_SECONDS,
-      retention: config.COMMAND_RETENTION_DAYS,
       screenshotMaxBytes: config.SCREENSHOT_MAX_BYTES,
       idempotencyRetention: config.IDEMPOTENCY_RETENTION_SECONDS,
     },
@@ -215,6 +222,7 @@ export function createCoreContext({
     sessions,
     messages,
     commands,
+    commandDecisions,
     screenshots,
     inbox,
     workspaces,

@@ -22,7 +22,7 @@ async function granted(): Promise<{ session: Session; requestId: string }> {
   const { content } = await core.commands.requestScreenshot({ sessionId: session.sessionId }, { subject: 'desk' })
   const requestId = content.commandId
   const credentials = core.credentials(session)
-  await core.commands.acknowledgeScreenshot({
+  await core.decisions.acknowledgeScreenshot({
     credentials,
     requestId,
     consent: 'granted',
@@ -80,7 +80,7 @@ describe('an upload', () => {
     const { content } = await core.commands.requestScreenshot({ sessionId: session.sessionId }, { subject: 'desk' })
     const second = { session, requestId: content.commandId }
     const credentials = core.credentials(session)
-    await core.commands.acknowledgeScreenshot({
+    await core.decisions.acknowledgeScreenshot({
       credentials,
       requestId: second.requestId,
       consent: 'granted',

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { createCommandCleanup } from './command-cleanup.ts'
+import { createCommandDecisions } from './command-decisions.ts'
 import { createCommands } from './commands.ts'
 import { createEventLog } from './event-log.ts'
 import { createIdempotency } from './idempotency.ts'
@@ -61,13 +62,20 @@ export function createTestCommands(database: Database) {
         return log.append(draft)
       },
     },
+    now,
+    settings: { lifetime, retention: 30 },
+  })
+  const decisions = createCommandDecisions({
+    store,
+    access,
     idempotency,
     now,
-    settings: { lifetime, retention: 30, screenshotMaxBytes: 1_000_000, idempotencyRetention: 86_400 },
+    settings: { lifetime, screenshotMaxBytes: 1_000_000, idempotencyRetention: 86_400 },
   })
 
   return {
     commands,
+    decisions,
     screenshots,
     store,
     files,

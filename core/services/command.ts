@@ -20,7 +20,7 @@ import { callerOf } from './caller.ts'
 import { fromCredentials } from './visitor.ts'
 
 /** `service.command.v1.CommandService` over the domain. */
-export function commandService(router: ConnectRouter, { commands, screenshots }: CoreContext): void {
+export function commandService(router: ConnectRouter, { commands, commandDecisions, screenshots }: CoreContext): void {
   router.service(CommandService, {
     async requestNavigation({ sessionId, url, label, clientOperationId }, context) {
       const request = { sessionId, url, ...given({ label, clientOperationId }) }
@@ -55,7 +55,7 @@ export function commandService(router: ConnectRouter, { commands, screenshots }:
     },
 
     async acknowledgeNavigation({ credentials, ...rest }) {
-      const { content, replayed } = await commands.acknowledgeNavigation({
+      const { content, replayed } = await commandDecisions.acknowledgeNavigation({
         ...rest,
         credentials: fromCredentials(credentials),
       })
@@ -63,7 +63,7 @@ export function commandService(router: ConnectRouter, { commands, screenshots }:
     },
 
     async acknowledgeScreenshot({ credentials, ...rest }) {
-      const { content, replayed } = await commands.acknowledgeScreenshot({
+      const { content, replayed } = await commandDecisions.acknowledgeScreenshot({
         ...rest,
         credentials: fromCredentials(credentials),
       })
