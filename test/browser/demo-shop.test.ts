@@ -58,7 +58,7 @@ async function write(page: Page, text: string) {
 }
 
 async function bubbles(page: Page): Promise<string[]> {
-  const texts = await page.locator('[data-service-widget] .bubble').allTextContents()
+  const texts = await page.locator('[data-service-widget] .list .bubble').allTextContents()
   return texts.map((text) => text.replace(/^[^:]+: /, ''))
 }
 
