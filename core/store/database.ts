@@ -8,6 +8,7 @@ import {
   MongoServerError,
 } from 'mongodb'
 import type { ConversationDocument } from './conversations.ts'
+import { durableWriteConcern } from './durability.ts'
 import type { EventDocument } from './events.ts'
 import type { IdempotencyDocument } from './idempotency.ts'
 import type { SessionDocument, VisitorDocument } from './sessions.ts'
@@ -65,7 +66,6 @@ const indexes: IndexPlan[] = [
 export async function openDatabase(settings: { uri: string; name: string; timeoutMs: number }): Promise<Database> {
   const client = new MongoClient(settings.uri, {
     appName: 'service-core',
-    writeConcern: { w: 'majority', journal: true },
     readPreference: 'primary',
     serverSelectionTimeoutMS: settings.timeoutMs,
     connectTimeoutMS: settings.timeoutMs,
@@ -76,7 +76,7 @@ export async function openDatabase(settings: { uri: string; name: string; timeou
   })
   try {
     await client.connect()
-    const db = client.db(settings.name)
+    const db = client.db(settings.name, { writeConcern: await durableWriteConcern(client) })
     await createWakeups(db)
     await createIndexes(db)
     return {
