@@ -8,7 +8,7 @@ import {
   MongoServerError,
 } from 'mongodb'
 import type { ConversationDocument } from './conversations.ts'
-import { durableWriteConcern } from './embedded/durable-write-concern.ts'
+import { durableWriteConcern } from './durability.ts'
 import type { EventDocument } from './events.ts'
 import type { IdempotencyDocument } from './idempotency.ts'
 import type { SessionDocument, VisitorDocument } from './sessions.ts'
@@ -76,8 +76,7 @@ export async function openDatabase(settings: { uri: string; name: string; timeou
   })
   try {
     await client.connect()
-    const hello = await client.db('admin').command({ hello: 1 })
-    const db = client.db(settings.name, { writeConcern: durableWriteConcern(hello) })
+    const db = client.db(settings.name, { writeConcern: await durableWriteConcern(client) })
     await createWakeups(db)
     await createIndexes(db)
     return {
