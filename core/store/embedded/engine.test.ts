@@ -13,8 +13,6 @@ import { hostEngine } from './hosted-engine.ts'
 
 const silent = pino({ level: 'silent' })
 const holderEntry = join(import.meta.dirname, '../../../test/support/engine-holder.ts')
-/** What the store uses on a single server: `w: 'majority'` would not wait for the journal. */
-const durable = { writeConcern: { w: 1, j: true } } as const
 
 let dataDir = ''
 let atEnd: (() => unknown)[] = []
