@@ -10,7 +10,7 @@ import {
 } from 'mongodb'
 import type { CommandDocument } from './commands.ts'
 import type { ConversationDocument } from './conversations.ts'
-import { durableWriteConcern } from './embedded/durable-write-concern.ts'
+import { durableWriteConcern } from './durability.ts'
 import type { EventDocument } from './events.ts'
 import type { IdempotencyDocument } from './idempotency.ts'
 import type { SessionDocument, VisitorDocument } from './sessions.ts'
@@ -87,8 +87,7 @@ export async function openDatabase(settings: { uri: string; name: string; timeou
   })
   try {
     await client.connect()
-    const hello = await client.db('admin').command({ hello: 1 })
-    const db = client.db(settings.name, { writeConcern: durableWriteConcern(hello) })
+    const db = client.db(settings.name, { writeConcern: await durableWriteConcern(client) })
     await createWakeups(db)
     await createIndexes(db)
     return {
