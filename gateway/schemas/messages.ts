@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { Locale, MessageBody, OneOf, OperationId, PageContext, Sequence, Strict, Time } from './fields.ts'
+import { Locale, MessageBody, Named, OneOf, OperationId, PageContext, Sequence, Strict, Time } from './fields.ts'
 
 export const SendMessageBody = Strict({
   clientOperationId: OperationId,
@@ -15,7 +15,7 @@ export const SendMessageAnswer = Strict({
   sessionId: Type.String(),
   conversationId: Type.String(),
   sequence: Sequence,
-  state: Type.String(),
+  state: Named('queued'),
   acceptedAt: Time,
 })
 
@@ -35,14 +35,14 @@ export const MessageAnswer = Strict({
   conversationId: Type.String(),
   sequence: Sequence,
   author: Strict({
-    kind: Type.String(),
+    kind: Named('visitor', 'agent', 'system'),
     displayName: Type.Optional(Type.String()),
     avatarUrl: Type.Optional(Type.String()),
   }),
   body: Type.String(),
-  contentType: Type.String(),
+  contentType: Named('text'),
   locale: Type.Optional(Type.String()),
-  state: Type.String(),
+  state: Named('queued', 'sent', 'delivered', 'read', 'failed'),
   createdAt: Time,
 })
 export type MessageAnswer = Static<typeof MessageAnswer>

@@ -1,5 +1,16 @@
 import { type Static, Type } from 'typebox'
-import { EventId, Identifier, Locale, OneOf, OpaqueToken, PageContext, Sequence, Strict, Time } from './fields.ts'
+import {
+  EventId,
+  Identifier,
+  Locale,
+  Named,
+  OneOf,
+  OpaqueToken,
+  PageContext,
+  Sequence,
+  Strict,
+  Time,
+} from './fields.ts'
 
 export const CreateSessionBody = Strict({
   publicSiteKey: Identifier,
@@ -25,14 +36,14 @@ export const SessionAnswer = Strict({
   renewAfter: Time,
   renewalToken: Type.String(),
   replay: Strict({
-    state: Type.String(),
+    state: Named('ready', 'reset_required'),
     epoch: Type.String(),
     lastSequence: Sequence,
     oldestSequence: Sequence,
   }),
-  continuity: Strict({ state: Type.String() }),
-  identity: Strict({ state: Type.String(), displayName: Type.Optional(Type.String()) }),
+  continuity: Strict({ state: Named('new', 'continued', 'reset') }),
+  identity: Strict({ state: Named('anonymous', 'verified'), displayName: Type.Optional(Type.String()) }),
 })
 export type SessionAnswer = Static<typeof SessionAnswer>
 
-export const CloseSessionAnswer = Strict({ sessionId: Type.String(), state: Type.String() })
+export const CloseSessionAnswer = Strict({ sessionId: Type.String(), state: Named('active', 'closed') })
