@@ -2,6 +2,8 @@ import type { Server } from 'node:http'
 import type { Transport } from '@connectrpc/connect'
 import helmet from '@fastify/helmet'
 import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance, LogController } from 'fastify'
+import fastifyPlugin from 'fastify-plugin'
+
 import { allowKnownOrigin } from './checks/origin.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
@@ -9,6 +11,8 @@ import { createCore } from './core/core.ts'
 import { createGrants } from './core/grants.ts'
 import { createOrigins } from './core/origins.ts'
 import { correlationIdOf } from './correlation.ts'
+import { describeApi } from './docs/api-document.ts'
+import { docsRoutes, routeTrials } from './docs/docs-routes.ts'
 import { GatewayError, toGatewayError, unavailable } from './errors.ts'
 import { createEventHub } from './events/event-hub.ts'
 import { createEventStreams } from './events/event-streams.ts'
@@ -51,6 +55,7 @@ export function createGateway(deps: {
     return503OnClosing: false,
     http: { requireHostHeader: false },
     routerOptions: { maxParamLength: 128 },
+    ...(config.API_DOCS === 'on' ? { rewriteUrl: routeTrials } : {}),
     ajv: ajvOptions,
     schemaErrorFormatter: validationError,
     clientErrorHandler: answerMalformedRequest,
@@ -84,9 +89,11 @@ export function createGateway(deps: {
   takeOverNodeAnswers(app)
   logRequests(app)
   app.register(helmet, SECURITY_HEADERS)
+  if (config.API_DOCS === 'on') app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX)))
   app.register(async (root) => {
     answerUnknownRoutes(root)
     await root.register(healthRoutes, { core })
+    if (config.API_DOCS === 'on') await root.register(docsRoutes)
   })
   app.register(widgetRoutes, { prefix: WIDGET_PREFIX, config, core, origins, grants, batcher, streams, now })
   return app

@@ -25,6 +25,11 @@ export const SettingsSchema = Type.Object({
     { default: 'info', description: 'Least severe level that is logged.' },
   ),
 
+  API_DOCS: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'on',
+    description: 'Whether `/docs` describes the API and lets readers try it.',
+  }),
+
   RATE_LIMIT_FACTOR: Type.Number({ default: 1, exclusiveMinimum: 0, description: 'Multiplies every rate limit.' }),
   RATE_LIMIT_BOOTSTRAP_PER_MINUTE: whole(60, 1, 1e6, 'Config and session creation together, per client address.'),
   RATE_LIMIT_SENDS_PER_MINUTE: whole(30, 1, 1e6, 'Sends per session.'),
