@@ -12,7 +12,7 @@ import { createGrants } from './core/grants.ts'
 import { createOrigins } from './core/origins.ts'
 import { correlationIdOf } from './correlation.ts'
 import { describeApi } from './docs/api-document.ts'
-import { docsRoutes, routeTrials } from './docs/docs-routes.ts'
+import { docsRoutes, takeNamedOrigin } from './docs/docs-routes.ts'
 import { GatewayError, toGatewayError, unavailable } from './errors.ts'
 import { createEventHub } from './events/event-hub.ts'
 import { createEventStreams } from './events/event-streams.ts'
@@ -26,6 +26,7 @@ import { healthRoutes } from './routes/health.ts'
 import { WIDGET_PREFIX, widgetRoutes } from './routes/widget.ts'
 import { ajvOptions, validationError } from './schemas/validation.ts'
 import { createSendBatcher } from './send-batcher.ts'
+import { createSharedBuckets } from './shared-rate-limiter.ts'
 
 /** The gateway: the public JSON and SSE contract in front of the cores. It listens when told to. */
 export function createGateway(deps: {
@@ -44,6 +45,10 @@ export function createGateway(deps: {
   const batcher = createSendBatcher({ core, rpcsMax: config.SEND_RPCS_MAX, queueMax: config.SEND_QUEUE_MAX })
   const hub = createEventHub({ core, clock, random, logger, orphanMs: config.STREAM_ORPHAN_SECONDS * 1000 })
   const streams = createEventStreams({ hub, config, clock, random })
+  const sharedBuckets =
+    config.RATE_LIMIT_REDIS_URL === undefined
+      ? undefined
+      : createSharedBuckets({ url: config.RATE_LIMIT_REDIS_URL, now, logger })
   let closing = false
 
   const app: FastifyInstance = fastify({
@@ -55,7 +60,6 @@ export function createGateway(deps: {
     return503OnClosing: false,
     http: { requireHostHeader: false },
     routerOptions: { maxParamLength: 128 },
-    ...(config.API_DOCS === 'on' ? { rewriteUrl: routeTrials } : {}),
     ajv: ajvOptions,
     schemaErrorFormatter: validationError,
     clientErrorHandler: answerMalformedRequest,
@@ -75,6 +79,7 @@ export function createGateway(deps: {
     }
   })
   app.addHook('onReady', async () => {
+    await sharedBuckets?.start()
     hub.start()
     streams.start()
   })
@@ -82,20 +87,36 @@ export function createGateway(deps: {
     closing = true
     streams.stop()
   })
-  app.addHook('onClose', async () => hub.stop())
+  app.addHook('onClose', async () => {
+    hub.stop()
+    sharedBuckets?.close()
+  })
 
   answerFailures(app, config.BODY_LIMIT_BYTES)
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
   takeOverNodeAnswers(app)
   logRequests(app)
   app.register(helmet, SECURITY_HEADERS)
-  if (config.API_DOCS === 'on') app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX)))
+  if (config.API_DOCS === 'on') {
+    app.addHook('onRequest', takeNamedOrigin)
+    app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX)))
+  }
   app.register(async (root) => {
     answerUnknownRoutes(root)
     await root.register(healthRoutes, { core })
     if (config.API_DOCS === 'on') await root.register(docsRoutes)
   })
-  app.register(widgetRoutes, { prefix: WIDGET_PREFIX, config, core, origins, grants, batcher, streams, now })
+  app.register(widgetRoutes, {
+    prefix: WIDGET_PREFIX,
+    config,
+    core,
+    origins,
+    grants,
+    batcher,
+    streams,
+    now,
+    sharedBuckets,
+  })
   return app
 }
 

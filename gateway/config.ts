@@ -35,6 +35,12 @@ export const SettingsSchema = Type.Object({
   RATE_LIMIT_SENDS_PER_MINUTE: whole(30, 1, 1e6, 'Sends per session.'),
   RATE_LIMIT_SENDS_BURST: whole(10, 1, 1e6, 'Sends that a session may make at once.'),
   RATE_LIMIT_CALLS_PER_MINUTE: whole(120, 1, 1e6, 'Other calls per session.'),
+  RATE_LIMIT_REDIS_URL: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: 'Redis (`redis:` or `rediss:`) that several gateways count in; else each counts for itself.',
+    }),
+  ),
   RATE_LIMIT_KEYS_MAX: whole(100_000, 100, 1e7, 'Addresses or sessions that one limit keeps in mind.'),
 
   BODY_LIMIT_BYTES: whole(65_536, 1024, 1e7, 'Largest JSON body.'),
@@ -99,6 +105,7 @@ export function readConfig(env: NodeJS.ProcessEnv, secrets: { gatewayToken?: str
     CORE_URLS: readCoreUrls(settings.CORE_URLS),
     CORE_TOKEN: token,
     TRUST_PROXY: readTrustProxy(settings.TRUST_PROXY),
+    ...readRedisUrl(settings.RATE_LIMIT_REDIS_URL),
   }
 }
 
@@ -144,6 +151,14 @@ function readCoreUrls(list: string): string[] {
     throw new SettingError(['CORE_URLS must be one or more http or https URLs without user info, separated by commas'])
   }
   return urls
+}
+
+function readRedisUrl(url: string | undefined): { RATE_LIMIT_REDIS_URL?: string } {
+  if (url === undefined) return {}
+  if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol) || new URL(url).hostname === '') {
+    throw new SettingError(['RATE_LIMIT_REDIS_URL must be a redis or rediss URL with a host'])
+  }
+  return { RATE_LIMIT_REDIS_URL: url }
 }
 
 function readTrustProxy(text: string): TrustProxy {

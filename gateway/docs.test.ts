@@ -140,8 +140,7 @@ describe('the page of the docs', () => {
   test('lets its reader call the API as a page of an allowed origin', async () => {
     const { url } = await startTestGateway()
     const trial = (headers: Record<string, string>) =>
-      fetch(`${url}/docs/try${PREFIX}/config/pk_demo`, { headers: { 'x-service-widget-version': '1.0', ...headers } })
-    // Node sends Sec-Fetch-* of its own, which `fetch` lets a test overwrite.
+      fetch(`${url}${PREFIX}/config/pk_demo`, { headers: { 'x-service-widget-version': '1.0', ...headers } })
     const own = await trial({ 'sec-fetch-site': 'same-origin', 'x-docs-origin': SITE })
     expect([own.status, own.headers.get('access-control-allow-origin')]).toEqual([200, SITE])
     const refused = await trial({ 'sec-fetch-site': 'same-origin', 'x-docs-origin': 'https://evil.example' })
@@ -151,13 +150,15 @@ describe('the page of the docs', () => {
   test.each(['cross-site', 'same-site', 'none', ''])('gives that to no other page (%s)', async (site) => {
     const { raw } = await startTestGateway()
     const answer = await raw(
-      `GET /docs/try${PREFIX}/config/pk_demo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Service-Widget-Version: 1.0\r\nX-Docs-Origin: ${SITE}\r\n${site ? `Sec-Fetch-Site: ${site}\r\n` : ''}\r\n`,
+      `GET ${PREFIX}/config/pk_demo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Service-Widget-Version: 1.0\r\nX-Docs-Origin: ${SITE}\r\n${site ? `Sec-Fetch-Site: ${site}\r\n` : ''}\r\n`,
     )
-    expect(answer).toMatch(/^HTTP\/1\.1 404 /)
+    expect(answer).toMatch(/^HTTP\/1\.1 403 /)
   })
 
   test('is not there when it is switched off', async () => {
-    const { url } = await startTestGateway({ env: { API_DOCS: 'off' } })
+    const { url, call } = await startTestGateway({ env: { API_DOCS: 'off' } })
+    const trial = { origin: null, 'sec-fetch-site': 'same-origin', 'x-docs-origin': SITE }
+    expect((await call('GET', '/config/pk_demo', { headers: trial })).status).toBe(403)
     for (const path of ['/docs/', '/docs/openapi.json', '/docs/js/scalar.js'])
       expect((await fetch(`${url}${path}`)).status).toBe(404)
   })

@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
-import type { FastifyPluginAsync } from 'fastify'
+import type { FastifyPluginAsync, onRequestHookHandler } from 'fastify'
 
-export const DOCS_PREFIX = '/docs'
-const TRY_PREFIX = `${DOCS_PREFIX}/try`
+const DOCS_PREFIX = '/docs'
 const SCRIPT_MAX_AGE = 3600
 
 /** Runs in the page, so it uses nothing from here: browsers let no script name an `Origin`, so it goes by another name. */
@@ -26,7 +24,6 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
     routePrefix: DOCS_PREFIX,
     configuration: {
       pageTitle: 'Service widget API',
-      servers: [{ url: TRY_PREFIX, description: 'This gateway, as a page of the Origin that you name' }],
       onBeforeRequest: nameOrigin,
       defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
       withDefaultFonts: false,
@@ -60,15 +57,11 @@ function pagePolicy(html: string): string {
 }
 
 /**
- * A request that the page of the docs sends is one of the API, with the origin that its reader names. Only that page can
- * send it: browsers write `Sec-Fetch-Site` themselves, and let no page of another origin write `same-origin`.
- *
- * @returns the URL to route
+ * A request that the page of the docs sends counts as one of the origin that its reader names. Only that page can send it:
+ * browsers write `Sec-Fetch-Site` themselves, and write `same-origin` for no page of another host.
  */
-export function routeTrials(request: IncomingMessage): string {
-  const url = request.url ?? '/'
-  if (!url.startsWith(`${TRY_PREFIX}/`) || request.headers['sec-fetch-site'] !== 'same-origin') return url
-  const origin = request.headers['x-docs-origin']
-  if (typeof origin === 'string') request.headers.origin = origin
-  return url.slice(TRY_PREFIX.length)
+export const takeNamedOrigin: onRequestHookHandler = ({ headers }, _reply, done) => {
+  const origin = headers['x-docs-origin']
+  if (typeof origin === 'string' && headers['sec-fetch-site'] === 'same-origin') headers.origin = origin
+  done()
 }

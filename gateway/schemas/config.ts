@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { Identifier, OneOf, Strict } from './fields.ts'
 
-export const ConfigParams = Strict({ publicSiteKey: Identifier })
+export const ConfigParams = Strict({ publicSiteKey: { ...Identifier, examples: ['pk_demo'] } })
 
 const Count = Type.Integer({ minimum: 0 })
 
