@@ -56,7 +56,7 @@ export const SettingsSchema = Type.Object({
   SEND_QUEUE_MAX: whole(10_000, 1, 1e6, 'Sends that may wait for a batch; beyond it 503.'),
 
   HEARTBEAT_SECONDS: whole(15, 1, 300, 'Time between two heartbeats of a stream.'),
-  STREAM_MAX_AGE_SECONDS: whole(1_800, 60, 86_400, 'Longest life of a stream, less up to 20 % at random.'),
+  STREAM_MAX_AGE_SECONDS: whole(1_800, 2, 86_400, 'Longest life of a stream, less up to 20 % at random.'),
   STREAM_UNSENT_MAX_BYTES: whole(262_144, 16_384, 1e8, 'Unsent data at which a slow reader is cut off.'),
   STREAMS_PER_SESSION: whole(6, 1, 100, 'Streams of one session; one more closes the oldest.'),
   STREAM_ORPHAN_SECONDS: whole(30, 1, 600, 'How long an open stream outlives the loss of every core.'),

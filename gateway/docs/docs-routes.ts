@@ -38,7 +38,7 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
 
 /** What the page may do: run its own script and the one inline script that starts it, and talk to this gateway. */
 function pagePolicy(html: string): string {
-  const inline = [...html.matchAll(/<script[^>]*>([^]*?)<\/script>/g)].map(([, source = '']) => source)
+  const inline = [...html.matchAll(/<script[^>]*>([\s\S]*?)<\/script>/g)].map(([, source = '']) => source)
   const hashes = inline
     .filter((source) => source !== '')
     .map((source) => `'sha256-${createHash('sha256').update(source).digest('base64')}'`)
