@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { bearer, message, type Request } from './client.ts'
 import { rule } from './rule.ts'
-import { newSite, type Suite } from './suite.ts'
+import { newSite, type Suite, streamsAreBack } from './suite.ts'
 
 /** Section 1: one logical operation, however often it is sent. */
 export function idempotencyRules(suite: () => Suite): void {
@@ -169,6 +169,7 @@ export function idempotencyRules(suite: () => Suite): void {
     const send = { headers: { ...bearer(visitor), 'idempotency-key': 'op' }, body: message('op') }
     const firsts = [await client.call('POST', '/sessions', create1), await client.call('POST', '/messages', send)]
     await Promise.all([...stack.cores, ...stack.gateways].map((part) => part.killAndRestart()))
+    await streamsAreBack(stack, visitor)
     const seconds = [await client.call('POST', '/sessions', create1), await client.call('POST', '/messages', send)]
     for (const [index, second] of seconds.entries()) {
       expect(second.body).toEqual(firsts[index]!.body)

@@ -1,5 +1,7 @@
 import { type Operator, operatorOf } from '../support/operator.ts'
 import { type Stack, type StackOptions, startStack } from '../support/stack.ts'
+import { until } from '../support/until.ts'
+import type { Visitor } from '../support/visitor.ts'
 import { type Client, createClient } from './client.ts'
 
 /** A stack with a browser and an operator before it. */
@@ -69,4 +71,15 @@ export async function newSite({ operator }: Scene, origins: string[]) {
   const { connectionId } = connection!
   const { installation } = await operator.workspaces.createInstallation({ connectionId, origins })
   return { connectionId, siteKey: installation!.publicSiteKey }
+}
+
+/** After a core's death a gateway refuses new streams as retryable until it has found one again. */
+export async function streamsAreBack({ gateways }: Stack, visitor: Visitor) {
+  for (const { url: via } of gateways) {
+    await until('a stream', async () => {
+      const stream = await visitor.openStream({ via }).catch(() => undefined)
+      stream?.close()
+      return stream?.status === 200
+    })
+  }
 }
