@@ -2,6 +2,8 @@ import type { Server } from 'node:http'
 import type { Transport } from '@connectrpc/connect'
 import helmet from '@fastify/helmet'
 import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance, LogController } from 'fastify'
+import fastifyPlugin from 'fastify-plugin'
+
 import { allowKnownOrigin } from './checks/origin.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
@@ -9,6 +11,8 @@ import { createCore } from './core/core.ts'
 import { createGrants } from './core/grants.ts'
 import { createOrigins } from './core/origins.ts'
 import { correlationIdOf } from './correlation.ts'
+import { describeApi } from './docs/api-document.ts'
+import { docsRoutes, takeNamedOrigin } from './docs/docs-routes.ts'
 import { GatewayError, toGatewayError, unavailable } from './errors.ts'
 import { createEventHub } from './events/event-hub.ts'
 import { createEventStreams } from './events/event-streams.ts'
@@ -22,6 +26,7 @@ import { healthRoutes } from './routes/health.ts'
 import { WIDGET_PREFIX, widgetRoutes } from './routes/widget.ts'
 import { ajvOptions, validationError } from './schemas/validation.ts'
 import { createSendBatcher } from './send-batcher.ts'
+import { createSharedBuckets } from './shared-rate-limiter.ts'
 
 /** The gateway: the public JSON and SSE contract in front of the cores. It listens when told to. */
 export function createGateway(deps: {
@@ -40,6 +45,10 @@ export function createGateway(deps: {
   const batcher = createSendBatcher({ core, rpcsMax: config.SEND_RPCS_MAX, queueMax: config.SEND_QUEUE_MAX })
   const hub = createEventHub({ core, clock, random, logger, orphanMs: config.STREAM_ORPHAN_SECONDS * 1000 })
   const streams = createEventStreams({ hub, config, clock, random })
+  const sharedBuckets =
+    config.RATE_LIMIT_REDIS_URL === undefined
+      ? undefined
+      : createSharedBuckets({ url: config.RATE_LIMIT_REDIS_URL, now, logger })
   let closing = false
 
   const app: FastifyInstance = fastify({
@@ -70,6 +79,7 @@ export function createGateway(deps: {
     }
   })
   app.addHook('onReady', async () => {
+    await sharedBuckets?.start()
     hub.start()
     streams.start()
   })
@@ -77,18 +87,36 @@ export function createGateway(deps: {
     closing = true
     streams.stop()
   })
-  app.addHook('onClose', async () => hub.stop())
+  app.addHook('onClose', async () => {
+    hub.stop()
+    sharedBuckets?.close()
+  })
 
   answerFailures(app, config.BODY_LIMIT_BYTES)
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
   takeOverNodeAnswers(app)
   logRequests(app)
   app.register(helmet, SECURITY_HEADERS)
+  if (config.API_DOCS === 'on') {
+    app.addHook('onRequest', takeNamedOrigin)
+    app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX)))
+  }
   app.register(async (root) => {
     answerUnknownRoutes(root)
     await root.register(healthRoutes, { core })
+    if (config.API_DOCS === 'on') await root.register(docsRoutes)
   })
-  app.register(widgetRoutes, { prefix: WIDGET_PREFIX, config, core, origins, grants, batcher, streams, now })
+  app.register(widgetRoutes, {
+    prefix: WIDGET_PREFIX,
+    config,
+    core,
+    origins,
+    grants,
+    batcher,
+    streams,
+    now,
+    sharedBuckets,
+  })
   return app
 }
 

@@ -25,11 +25,22 @@ export const SettingsSchema = Type.Object({
     { default: 'info', description: 'Least severe level that is logged.' },
   ),
 
+  API_DOCS: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'on',
+    description: 'Whether `/docs` describes the API and lets readers try it.',
+  }),
+
   RATE_LIMIT_FACTOR: Type.Number({ default: 1, exclusiveMinimum: 0, description: 'Multiplies every rate limit.' }),
   RATE_LIMIT_BOOTSTRAP_PER_MINUTE: whole(60, 1, 1e6, 'Config and session creation together, per client address.'),
   RATE_LIMIT_SENDS_PER_MINUTE: whole(30, 1, 1e6, 'Sends per session.'),
   RATE_LIMIT_SENDS_BURST: whole(10, 1, 1e6, 'Sends that a session may make at once.'),
   RATE_LIMIT_CALLS_PER_MINUTE: whole(120, 1, 1e6, 'Other calls per session.'),
+  RATE_LIMIT_REDIS_URL: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: 'Redis (`redis:` or `rediss:`) that several gateways count in; else each counts for itself.',
+    }),
+  ),
   RATE_LIMIT_KEYS_MAX: whole(100_000, 100, 1e7, 'Addresses or sessions that one limit keeps in mind.'),
 
   BODY_LIMIT_BYTES: whole(65_536, 1024, 1e7, 'Largest JSON body.'),
@@ -46,7 +57,7 @@ export const SettingsSchema = Type.Object({
   SEND_QUEUE_MAX: whole(10_000, 1, 1e6, 'Sends that may wait for a batch; beyond it 503.'),
 
   HEARTBEAT_SECONDS: whole(15, 1, 300, 'Time between two heartbeats of a stream.'),
-  STREAM_MAX_AGE_SECONDS: whole(1_800, 60, 86_400, 'Longest life of a stream, less up to 20 % at random.'),
+  STREAM_MAX_AGE_SECONDS: whole(1_800, 2, 86_400, 'Longest life of a stream, less up to 20 % at random.'),
   STREAM_UNSENT_MAX_BYTES: whole(262_144, 16_384, 1e8, 'Unsent data at which a slow reader is cut off.'),
   STREAMS_PER_SESSION: whole(6, 1, 100, 'Streams of one session; one more closes the oldest.'),
   STREAM_ORPHAN_SECONDS: whole(30, 1, 600, 'How long an open stream outlives the loss of every core.'),
@@ -95,6 +106,7 @@ export function readConfig(env: NodeJS.ProcessEnv, secrets: { gatewayToken?: str
     CORE_URLS: readCoreUrls(settings.CORE_URLS),
     CORE_TOKEN: token,
     TRUST_PROXY: readTrustProxy(settings.TRUST_PROXY),
+    ...readRedisUrl(settings.RATE_LIMIT_REDIS_URL),
   }
 }
 
@@ -140,6 +152,14 @@ function readCoreUrls(list: string): string[] {
     throw new SettingError(['CORE_URLS must be one or more http or https URLs without user info, separated by commas'])
   }
   return urls
+}
+
+function readRedisUrl(url: string | undefined): { RATE_LIMIT_REDIS_URL?: string } {
+  if (url === undefined) return {}
+  if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol) || new URL(url).hostname === '') {
+    throw new SettingError(['RATE_LIMIT_REDIS_URL must be a redis or rediss URL with a host'])
+  }
+  return { RATE_LIMIT_REDIS_URL: url }
 }
 
 function readTrustProxy(text: string): TrustProxy {

@@ -42,6 +42,18 @@ const rules: ReadonlyMap<string, ErrorRule> = new Map(
     .map((value) => [pascalCase(value.localName), getOption(value, rule)]),
 )
 
+/** One row of the public table, in its order. */
+export interface PublicError extends Omit<ErrorRule, '$typeName' | '$unknown'> {
+  code: PublicErrorCode
+}
+
+/** The whole table, for the documents. */
+export function publicErrors(): PublicError[] {
+  return [...rules].map(([code, { httpStatus, retryable, terminal, meaning, remedy }]) => {
+    return { code: code as PublicErrorCode, httpStatus, retryable, terminal, meaning, remedy }
+  })
+}
+
 interface GatewayErrorDetails {
   /** Seconds. */
   retryAfter?: number

@@ -3,6 +3,7 @@ import { clientNetwork } from '../client-network.ts'
 import type { Config } from '../config.ts'
 import { GatewayError } from '../errors.ts'
 import { createRateLimiter } from '../rate-limiter.ts'
+import type { SharedBuckets } from '../shared-rate-limiter.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -11,19 +12,21 @@ declare module 'fastify' {
   }
 }
 
-/** Last check: the client has not had more than its share, else `RateLimited`. */
-export function createRateCheck(config: Config, now: () => number): preHandlerAsyncHookHandler {
-  const limiter = (perMinute: number, burst = perMinute) =>
-    createRateLimiter({
-      perMinute: perMinute * config.RATE_LIMIT_FACTOR,
-      burst: burst * config.RATE_LIMIT_FACTOR,
-      keysMax: config.RATE_LIMIT_KEYS_MAX,
-      now,
-    })
+/**
+ * Last check: the client has not had more than its share, else `RateLimited`.
+ *
+ * @param shared counts for several gateways together; without it each counts for itself
+ */
+export function createRateCheck(config: Config, now: () => number, shared?: SharedBuckets): preHandlerAsyncHookHandler {
+  const limiter = (name: string, perMinute: number, burst = perMinute) => {
+    const bounds = { perMinute: perMinute * config.RATE_LIMIT_FACTOR, burst: burst * config.RATE_LIMIT_FACTOR }
+    const local = createRateLimiter({ ...bounds, keysMax: config.RATE_LIMIT_KEYS_MAX, now })
+    return shared?.limiter({ name, ...bounds, local }) ?? local
+  }
   const limiters = {
-    bootstrap: limiter(config.RATE_LIMIT_BOOTSTRAP_PER_MINUTE),
-    sends: limiter(config.RATE_LIMIT_SENDS_PER_MINUTE, config.RATE_LIMIT_SENDS_BURST),
-    calls: limiter(config.RATE_LIMIT_CALLS_PER_MINUTE),
+    bootstrap: limiter('bootstrap', config.RATE_LIMIT_BOOTSTRAP_PER_MINUTE),
+    sends: limiter('sends', config.RATE_LIMIT_SENDS_PER_MINUTE, config.RATE_LIMIT_SENDS_BURST),
+    calls: limiter('calls', config.RATE_LIMIT_CALLS_PER_MINUTE),
   }
 
   return async (request) => {

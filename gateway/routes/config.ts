@@ -13,11 +13,19 @@ export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { 
     '/config/:publicSiteKey',
     {
       schema: {
+        operationId: 'getConfig',
+        summary: 'Read the public configuration',
+        description:
+          'What a page may know before there is a session: looks, capabilities and bounds of the installation.',
+        tags: ['Bootstrap'],
         params: ConfigParams,
         querystring: NoQuery,
         response: Answers({ 200: WidgetConfigAnswer, 304: Type.Null() }),
       },
-      config: { rate: 'bootstrap' },
+      config: {
+        rate: 'bootstrap',
+        described: { headers: ['If-None-Match'], errors: ['InstallationNotFound', 'ConnectionDisabled'] },
+      },
     },
     async (request, reply) => {
       const { publicSiteKey } = request.params

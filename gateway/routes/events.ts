@@ -9,7 +9,18 @@ const EVENT_ID_MAX_LENGTH = 256
 export const eventRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { streams }) => {
   app.get(
     '/events',
-    { schema: { querystring: EventsQuery }, config: { scoped: true, rate: 'calls' }, exposeHeadRoute: false },
+    {
+      schema: {
+        operationId: 'openEvents',
+        summary: 'Open or resume the event stream',
+        description:
+          'Server-sent events. The stream begins after the greater of `Last-Event-ID` and `afterSequence`; with neither, at the present end. A position that cannot be resumed from gets one `replay.reset.required`, and the stream ends.',
+        tags: ['Events'],
+        querystring: EventsQuery,
+      },
+      config: { scoped: true, rate: 'calls', described: { headers: ['Last-Event-ID'], stream: true } },
+      exposeHeadRoute: false,
+    },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
       const afterSequence = toUint32(request.query.afterSequence)

@@ -17,7 +17,16 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
   app.post(
     '/messages',
     {
-      schema: { body: SendMessageBody, querystring: NoQuery, response: Answers({ 202: SendMessageAnswer }) },
+      schema: {
+        operationId: 'sendMessage',
+        summary: 'Send a message',
+        description:
+          'One logical operation, however often it is sent: a repeat with the same input gets the first answer again. By the time of the answer the message survives the loss of any process.',
+        tags: ['Messages'],
+        body: SendMessageBody,
+        querystring: NoQuery,
+        response: Answers({ 202: SendMessageAnswer }),
+      },
       config: { scoped: true, idempotent: true, keyField: 'clientOperationId', rate: 'sends' },
     },
     async (request, reply) => {
@@ -39,7 +48,15 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
   app.get(
     '/messages',
     {
-      schema: { querystring: HistoryQuery, response: Answers({ 200: HistoryAnswer }) },
+      schema: {
+        operationId: 'listMessages',
+        summary: 'Read the history',
+        description:
+          'A page of the conversation, the oldest message first: after `afterSequence`, just before `beforeSequence`, or from the start. Not both.',
+        tags: ['Messages'],
+        querystring: HistoryQuery,
+        response: Answers({ 200: HistoryAnswer }),
+      },
       config: { scoped: true, rate: 'calls' },
     },
     async (request) => {

@@ -18,8 +18,21 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
   app.post(
     '/sessions',
     {
-      schema: { body: CreateSessionBody, querystring: NoQuery, response: Answers({ 201: SessionAnswer }) },
-      config: { idempotent: true, rate: 'bootstrap' },
+      schema: {
+        operationId: 'createSession',
+        summary: 'Start a visitor session',
+        description:
+          'The answer carries credentials: keep them in memory or in the tab, and never in a URL. A repeat gets the same session for 10 minutes.',
+        tags: ['Bootstrap'],
+        body: CreateSessionBody,
+        querystring: NoQuery,
+        response: Answers({ 201: SessionAnswer }),
+      },
+      config: {
+        idempotent: true,
+        rate: 'bootstrap',
+        described: { errors: ['InstallationNotFound', 'ConnectionDisabled', 'VisitorBanned'] },
+      },
     },
     async (request, reply) => {
       const { session, replayed } = await core.sessions.createSession(
@@ -36,7 +49,16 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
   app.post(
     '/sessions/renew',
     {
-      schema: { body: RenewSessionBody, querystring: NoQuery, response: Answers({ 200: SessionAnswer }) },
+      schema: {
+        operationId: 'renewSession',
+        summary: 'Renew the access grant',
+        description:
+          'From `renewAfter` on, and before the grant ends. The renewal token changes with each renewal. Open streams go on.',
+        tags: ['Session'],
+        body: RenewSessionBody,
+        querystring: NoQuery,
+        response: Answers({ 200: SessionAnswer }),
+      },
       config: { scoped: true, idempotent: true, rate: 'calls' },
     },
     async (request, reply) => {
@@ -53,7 +75,16 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
   app.post(
     '/sessions/close',
     {
-      schema: { body: CloseSessionBody, querystring: NoQuery, response: Answers({ 200: CloseSessionAnswer }) },
+      schema: {
+        operationId: 'closeSession',
+        summary: 'Close the panel, or end the session',
+        description:
+          '`panel` is only recorded. `continuity` ends the session for good: its streams get `session.closed`.',
+        tags: ['Session'],
+        body: CloseSessionBody,
+        querystring: NoQuery,
+        response: Answers({ 200: CloseSessionAnswer }),
+      },
       config: { scoped: true, idempotent: true, rate: 'calls' },
     },
     async (request, reply) => {

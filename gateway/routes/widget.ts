@@ -11,6 +11,7 @@ import type { Grants } from '../core/grants.ts'
 import type { Origins } from '../core/origins.ts'
 import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
 import { readQueryNumbers } from '../schemas/validation.ts'
+import type { SharedBuckets } from '../shared-rate-limiter.ts'
 import { commandRoutes } from './commands.ts'
 import { configRoutes } from './config.ts'
 import { eventRoutes } from './events.ts'
@@ -25,6 +26,7 @@ interface WidgetDeps extends RouteDeps {
   origins: Origins
   grants: Grants
   now: () => number
+  sharedBuckets: SharedBuckets | undefined
 }
 
 /** The widget API. The hooks are the checks of every route, in the order in which the first failure is answered. */
@@ -46,7 +48,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
   app.addHook('onRequest', requireIdempotencyKey)
   app.addHook('preValidation', readQueryNumbers)
   app.addHook('preHandler', requireMatchingKey)
-  app.addHook('preHandler', createRateCheck(deps.config, deps.now))
+  app.addHook('preHandler', createRateCheck(deps.config, deps.now, deps.sharedBuckets))
 
   // Picked, since `deps` is also this plugin's options: its prefix is not to be added twice.
   const { core, batcher, streams } = deps

@@ -48,6 +48,9 @@ export const NoQuery = Strict({})
 export const OneOf = <const Names extends readonly string[]>(names: Names) =>
   Type.Unsafe<Names[number]>({ type: 'string', enum: names })
 
+/** Text of an answer that is one of these. The answer's type stays `string`: the core says which. */
+export const Named = (...names: string[]) => Type.String({ enum: names })
+
 /** Body of every failure (specification, section 2.5). */
 export const Envelope = Strict({
   code: Type.String(),

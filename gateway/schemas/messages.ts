@@ -1,23 +1,46 @@
 import { type Static, Type } from 'typebox'
-import { Locale, MessageBody, OneOf, OperationId, PageContext, Sequence, Strict, Time } from './fields.ts'
+import { Locale, MessageBody, Named, OneOf, OperationId, PageContext, Sequence, Strict, Time } from './fields.ts'
 
-export const SendMessageBody = Strict({
-  clientOperationId: OperationId,
-  body: MessageBody,
-  contentType: OneOf(['text']),
-  locale: Type.Optional(Locale),
-  pageContext: Type.Optional(PageContext),
-})
+export const SendMessageBody = Strict(
+  {
+    clientOperationId: OperationId,
+    body: MessageBody,
+    contentType: OneOf(['text']),
+    locale: Type.Optional(Locale),
+    pageContext: Type.Optional(PageContext),
+  },
+  {
+    examples: [
+      { clientOperationId: '018f3f9e-6a51-7bd2-9c6e-6a0d9e2f4b10', body: 'Do you ship to Graz?', contentType: 'text' },
+    ],
+  },
+)
 
-export const SendMessageAnswer = Strict({
-  clientOperationId: Type.String(),
-  messageId: Type.String(),
-  sessionId: Type.String(),
-  conversationId: Type.String(),
-  sequence: Sequence,
-  state: Type.String(),
-  acceptedAt: Time,
-})
+export const SendMessageAnswer = Strict(
+  {
+    clientOperationId: Type.String(),
+    messageId: Type.String(),
+    sessionId: Type.String(),
+    conversationId: Type.String(),
+    sequence: Sequence,
+    state: Named('queued'),
+    acceptedAt: Time,
+  },
+  {
+    description: 'The message is in the conversation, and survives the loss of any process.',
+    examples: [
+      {
+        clientOperationId: '018f3f9e-6a51-7bd2-9c6e-6a0d9e2f4b10',
+        messageId: 'msg_7c2q9w',
+        sessionId: 'ses_3f9k2m',
+        conversationId: 'cnv_8d1p4x',
+        sequence: 41,
+        state: 'queued',
+        acceptedAt: '2026-01-02T03:04:05.678Z',
+      },
+    ],
+  },
+)
 
 export const HistoryQuery = Strict(
   {
@@ -35,23 +58,47 @@ export const MessageAnswer = Strict({
   conversationId: Type.String(),
   sequence: Sequence,
   author: Strict({
-    kind: Type.String(),
+    kind: Named('visitor', 'agent', 'system'),
     displayName: Type.Optional(Type.String()),
     avatarUrl: Type.Optional(Type.String()),
   }),
   body: Type.String(),
-  contentType: Type.String(),
+  contentType: Named('text'),
   locale: Type.Optional(Type.String()),
-  state: Type.String(),
+  state: Named('queued', 'sent', 'delivered', 'read', 'failed'),
   createdAt: Time,
 })
 export type MessageAnswer = Static<typeof MessageAnswer>
 
-export const HistoryAnswer = Strict({
-  messages: Type.Array(MessageAnswer),
-  hasMore: Type.Boolean(),
-  lastSequence: Sequence,
-  oldestSequence: Sequence,
-})
+export const HistoryAnswer = Strict(
+  {
+    messages: Type.Array(MessageAnswer),
+    hasMore: Type.Boolean(),
+    lastSequence: Sequence,
+    oldestSequence: Sequence,
+  },
+  {
+    description: 'A page of the history.',
+    examples: [
+      {
+        messages: [
+          {
+            messageId: 'msg_2k5h8r',
+            conversationId: 'cnv_8d1p4x',
+            sequence: 42,
+            author: { kind: 'agent', displayName: 'Ada' },
+            body: 'We do.',
+            contentType: 'text',
+            state: 'sent',
+            createdAt: '2026-01-02T03:04:09.120Z',
+          },
+        ],
+        hasMore: false,
+        lastSequence: 42,
+        oldestSequence: 1,
+      },
+    ],
+  },
+)
 
 export const EventsQuery = Strict({ afterSequence: Type.Optional(Sequence) })

@@ -1,38 +1,76 @@
 import { type Static, Type } from 'typebox'
-import { EventId, Identifier, Locale, OneOf, OpaqueToken, PageContext, Sequence, Strict, Time } from './fields.ts'
+import {
+  EventId,
+  Identifier,
+  Locale,
+  Named,
+  OneOf,
+  OpaqueToken,
+  PageContext,
+  Sequence,
+  Strict,
+  Time,
+} from './fields.ts'
 
-export const CreateSessionBody = Strict({
-  publicSiteKey: Identifier,
-  clientInstanceId: Identifier,
-  locale: Type.Optional(Locale),
-  pageContext: Type.Optional(PageContext),
-})
+const sessionExample = {
+  sessionId: 'ses_3f9k2m',
+  conversationId: 'cnv_8d1p4x',
+  accessGrant: 'eyJhbGciOiJIUzI1NiIs…',
+  expiresAt: '2026-01-02T03:19:05.678Z',
+  renewAfter: '2026-01-02T03:14:05.678Z',
+  renewalToken: 'vJx0…',
+  replay: { state: 'ready', epoch: '7f3a', lastSequence: 0, oldestSequence: 0 },
+  continuity: { state: 'new' },
+  identity: { state: 'anonymous' },
+}
 
-export const RenewSessionBody = Strict({
-  sessionId: Identifier,
-  renewalToken: OpaqueToken,
-  lastSeenEventId: Type.Optional(EventId),
-})
+export const CreateSessionBody = Strict(
+  {
+    publicSiteKey: Identifier,
+    clientInstanceId: Identifier,
+    locale: Type.Optional(Locale),
+    pageContext: Type.Optional(PageContext),
+  },
+  { examples: [{ publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1', locale: 'en' }] },
+)
 
-export const CloseSessionBody = Strict({ scope: OneOf(['panel', 'continuity']) })
+export const RenewSessionBody = Strict(
+  {
+    sessionId: Identifier,
+    renewalToken: OpaqueToken,
+    lastSeenEventId: Type.Optional(EventId),
+  },
+  { examples: [{ sessionId: 'ses_3f9k2m', renewalToken: 'vJx0…', lastSeenEventId: '7f3a-42' }] },
+)
+
+export const CloseSessionBody = Strict(
+  { scope: OneOf(['panel', 'continuity']) },
+  { examples: [{ scope: 'continuity' }] },
+)
 
 /** Session content (specification, section 2.2). */
-export const SessionAnswer = Strict({
-  sessionId: Type.String(),
-  conversationId: Type.String(),
-  accessGrant: Type.String(),
-  expiresAt: Time,
-  renewAfter: Time,
-  renewalToken: Type.String(),
-  replay: Strict({
-    state: Type.String(),
-    epoch: Type.String(),
-    lastSequence: Sequence,
-    oldestSequence: Sequence,
-  }),
-  continuity: Strict({ state: Type.String() }),
-  identity: Strict({ state: Type.String(), displayName: Type.Optional(Type.String()) }),
-})
+export const SessionAnswer = Strict(
+  {
+    sessionId: Type.String(),
+    conversationId: Type.String(),
+    accessGrant: Type.String(),
+    expiresAt: Time,
+    renewAfter: Time,
+    renewalToken: Type.String(),
+    replay: Strict({
+      state: Named('ready', 'reset_required'),
+      epoch: Type.String(),
+      lastSequence: Sequence,
+      oldestSequence: Sequence,
+    }),
+    continuity: Strict({ state: Named('new', 'continued', 'reset') }),
+    identity: Strict({ state: Named('anonymous', 'verified'), displayName: Type.Optional(Type.String()) }),
+  },
+  { description: 'The session and its credentials.', examples: [sessionExample] },
+)
 export type SessionAnswer = Static<typeof SessionAnswer>
 
-export const CloseSessionAnswer = Strict({ sessionId: Type.String(), state: Type.String() })
+export const CloseSessionAnswer = Strict(
+  { sessionId: Type.String(), state: Named('active', 'closed') },
+  { description: 'What has become of the session.', examples: [{ sessionId: 'ses_3f9k2m', state: 'closed' }] },
+)

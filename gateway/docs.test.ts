@@ -1,0 +1,165 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { describe, expect, test } from 'vitest'
+import { validatorOf } from '../test/support/json-schema.ts'
+import { publicErrors } from './errors.ts'
+import { eventDefinitions } from './schemas/events.ts'
+import { SITE } from './test-core.ts'
+import { message, startTestGateway } from './test-gateway.ts'
+
+const PREFIX = '/api/integrations/v1/widget'
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever the document says is what the tests look at
+type Document = any
+
+async function startWithDocument() {
+  const gateway = await startTestGateway()
+  const response = await fetch(`${gateway.url}/docs/openapi.json`)
+  const document: Document = await response.json()
+  const operations: Document[] = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods as object).map(([method, operation]) => ({ ...operation, path, method })),
+  )
+  return { ...gateway, response, document, operations }
+}
+
+describe('the OpenAPI document', () => {
+  test('is valid OpenAPI 3.1', async () => {
+    const { document, response } = await startWithDocument()
+    expect(response.headers.get('content-type')).toContain('application/json')
+    expect(document.openapi).toMatch(/^3\.1\./)
+    expect(await new Validator().validate(document)).toEqual({ valid: true })
+  })
+
+  test('describes every route of the widget, and nothing else', async () => {
+    const { gateway, operations } = await startWithDocument()
+    const described = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
+    for (const each of described) {
+      const [method, path = ''] = each.split(' ')
+      expect(path.startsWith(`${PREFIX}/`)).toBe(true)
+      const url = path.replace(/\{(\w+)\}/g, ':$1')
+      expect(gateway.hasRoute({ method: method as 'GET', url }), each).toBe(true)
+    }
+    for (const route of ['GET /config/{publicSiteKey}', 'POST /sessions', 'POST /messages', 'GET /events'])
+      expect(described).toContain(route.replace(' ', ` ${PREFIX}`))
+  })
+
+  test('tells of every route its name, its summary, its headers and its failures', async () => {
+    const { operations } = await startWithDocument()
+    const names = operations.map(({ operationId }) => operationId)
+    expect(new Set(names).size).toBe(names.length)
+    for (const { path, method, operationId, summary, tags, parameters, security, responses } of operations) {
+      const route = `${method} ${path}`
+      expect([operationId, summary, tags?.[0]], route).toEqual(Array(3).fill(expect.stringMatching(/\w/)))
+      const headers = parameters.filter((each: Document) => each.in === 'header').map((each: Document) => each.name)
+      expect(headers).toEqual(expect.arrayContaining(['Origin', 'X-Service-Widget-Version']))
+      const open = path.includes('/config/') || path.endsWith('/sessions')
+      expect(security, route).toEqual(open ? [] : [{ accessGrant: [] }])
+      expect(Object.keys(responses), route).toEqual(expect.arrayContaining(['400', '403', '429', '500', '503']))
+      expect('401' in responses, route).toBe(!open)
+    }
+    const send = operations.find(({ operationId }) => operationId === 'sendMessage')
+    expect(send.parameters.map((each: Document) => each.name)).toContain('Idempotency-Key')
+    const events = operations.find(({ operationId }) => operationId === 'openEvents')
+    expect(events.parameters.map((each: Document) => each.name)).toContain('Last-Event-ID')
+    expect(events.responses[200].content).toHaveProperty(['text/event-stream'])
+  })
+
+  test('has an example of each body and each answer, and each is as its schema says', async () => {
+    const { operations, document } = await startWithDocument()
+    const { schemas } = document.components
+    for (const { path, method, requestBody, responses } of operations) {
+      const contents = [requestBody, ...Object.values(responses)].flatMap((each: Document) => {
+        return Object.values(each?.content ?? {})
+      }) as Document[]
+      for (const { schema, example, examples = {} } of contents) {
+        const values = [example, ...Object.values(examples).map((each: Document) => each.value)]
+        const given = values.filter((value) => value !== undefined)
+        expect(given.length, `${method} ${path}`).toBeGreaterThan(0)
+        const problems = validatorOf({ ...schema, components: { schemas } })
+        for (const value of given) expect(problems(value), `${method} ${path}`).toEqual([])
+      }
+    }
+  })
+
+  test('gives each failure the status, and the marks, of the one table', async () => {
+    const { operations } = await startWithDocument()
+    const table = new Map(publicErrors().map((error) => [error.code as string, error]))
+    for (const { responses } of operations) {
+      for (const [status, response] of Object.entries(responses) as [string, Document][]) {
+        if (Number(status) < 400) continue
+        for (const { value } of Object.values(response.content['application/json'].examples) as Document[]) {
+          const { httpStatus, retryable, terminal } = table.get(value.code)!
+          expect([httpStatus, retryable, terminal]).toEqual([Number(status), value.retryable, value.terminal])
+        }
+      }
+    }
+  })
+
+  test('has a schema for each type of event', async () => {
+    const { document } = await startWithDocument()
+    for (const name of Object.keys(eventDefinitions))
+      expect(document.components.schemas).toHaveProperty([`Event.${name}`])
+    expect(document.components.schemas.Event.oneOf).toHaveLength(Object.keys(eventDefinitions).length)
+  })
+
+  test('leaves the schemas that validate as strict as they are', async () => {
+    const { call } = await startWithDocument()
+    const unknown = await call('POST', '/messages', { body: message('op-1', { examples: 1 }) })
+    expect(await unknown.json()).toMatchObject({ issues: [{ path: '/examples', rule: 'additionalProperties' }] })
+    const pageContext = {
+      url: 'https://shop.example/',
+      title: '€'.repeat(200),
+      referrer: 'x'.repeat(2000),
+      viewport: { width: 1, height: 1 },
+    }
+    const large = { ...pageContext, referrer: 'é'.repeat(2000) }
+    expect((await call('POST', '/messages', { body: message('op-1', { pageContext }) })).status).toBe(202)
+    expect((await call('POST', '/messages', { body: message('op-1', { pageContext: large }) })).status).toBe(400)
+    expect((await call('POST', '/messages', { body: message('op-1', { locale: 7 }) })).status).toBe(400)
+  })
+})
+
+describe('the page of the docs', () => {
+  test('asks nothing of any other host, and says so in its policy', async () => {
+    const { url } = await startTestGateway()
+    const page = await fetch(`${url}/docs/`)
+    const html = await page.text()
+    expect(page.status).toBe(200)
+    const policy = page.headers.get('content-security-policy')
+    expect(policy).toMatch(/^default-src 'none'; script-src 'self' 'sha256-[^']+'; /)
+    expect(policy).toContain("connect-src 'self'")
+    expect(policy).not.toMatch(/script-src[^;]*unsafe|https?:|\*/)
+    for (const [, source] of html.matchAll(/<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"/g)) {
+      expect(source).not.toMatch(/^(?:https?:)?\/\//)
+      const loaded = await fetch(new URL(source!, `${url}/docs/`))
+      expect([loaded.status, loaded.headers.get('content-type')]).toEqual([200, expect.stringContaining('javascript')])
+      expect((await loaded.text()).length).toBeGreaterThan(100_000)
+    }
+    expect((await fetch(`${url}/livez`)).headers.get('content-security-policy')).not.toContain('script-src')
+  })
+
+  test('lets its reader call the API as a page of an allowed origin', async () => {
+    const { url } = await startTestGateway()
+    const trial = (headers: Record<string, string>) =>
+      fetch(`${url}${PREFIX}/config/pk_demo`, { headers: { 'x-service-widget-version': '1.0', ...headers } })
+    const own = await trial({ 'sec-fetch-site': 'same-origin', 'x-docs-origin': SITE })
+    expect([own.status, own.headers.get('access-control-allow-origin')]).toEqual([200, SITE])
+    const refused = await trial({ 'sec-fetch-site': 'same-origin', 'x-docs-origin': 'https://evil.example' })
+    expect(refused.status).toBe(403)
+  })
+
+  test.each(['cross-site', 'same-site', 'none', ''])('gives that to no other page (%s)', async (site) => {
+    const { raw } = await startTestGateway()
+    const answer = await raw(
+      `GET ${PREFIX}/config/pk_demo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Service-Widget-Version: 1.0\r\nX-Docs-Origin: ${SITE}\r\n${site ? `Sec-Fetch-Site: ${site}\r\n` : ''}\r\n`,
+    )
+    expect(answer).toMatch(/^HTTP\/1\.1 403 /)
+  })
+
+  test('is not there when it is switched off', async () => {
+    const { url, call } = await startTestGateway({ env: { API_DOCS: 'off' } })
+    const trial = { origin: null, 'sec-fetch-site': 'same-origin', 'x-docs-origin': SITE }
+    expect((await call('GET', '/config/pk_demo', { headers: trial })).status).toBe(403)
+    for (const path of ['/docs/', '/docs/openapi.json', '/docs/js/scalar.js'])
+      expect((await fetch(`${url}${path}`)).status).toBe(404)
+  })
+})

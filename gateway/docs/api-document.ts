@@ -1,0 +1,160 @@
+import swagger, { type FastifyDynamicSwaggerOptions, type SwaggerTransform } from '@fastify/swagger'
+import type { FastifyContextConfig, FastifyInstance } from 'fastify'
+import { CONTRACT, CONTRACT_VERSION } from '../checks/version.ts'
+import { type PublicError, publicErrors } from '../errors.ts'
+import { type EventName, eventDefinitions, eventSchema } from '../schemas/events.ts'
+import { Envelope } from '../schemas/fields.ts'
+import { headersOfAnswer, headersOfFailure, parametersOf } from './document-headers.ts'
+import { errorsOf } from './route-description.ts'
+
+type Json = Record<string, unknown>
+
+interface Operation extends Json {
+  parameters?: unknown[]
+  responses: Record<string, Json>
+  requestBody?: Json
+  security?: unknown[]
+  'x-route'?: FastifyContextConfig
+}
+
+interface Document extends Json {
+  paths: Record<string, Record<string, Operation>>
+  components: Record<string, Json>
+}
+
+const DESCRIPTION = `The public API of the chat widget: \`${CONTRACT}\`, version ${CONTRACT_VERSION}.
+
+Every request names its \`Origin\`, which a browser does by itself, and \`X-Service-Widget-Version\`. A session's access grant goes into
+\`Authorization\`, never into a URL. Every failure is an \`ErrorEnvelope\`: decide by \`retryable\` and \`terminal\`.`
+
+/**
+ * Collects the description of every route below the prefix that is registered after it. `app.swagger()` is the
+ * OpenAPI 3.1 document: bodies, queries and answers are the very schemas that validate and write them, headers and errors
+ * follow from the checks of the route.
+ */
+export async function describeApi(app: FastifyInstance, prefix: string): Promise<void> {
+  const transform: SwaggerTransform = ({ schema, url, route }) => {
+    if (!url.startsWith(`${prefix}/`)) return { schema: { ...schema, hide: true }, url }
+    const { response, ...rest } = schema ?? {}
+    // Failures are written out by `finish`, one status each.
+    const own = Object.entries(response ?? {}).filter(([status]) => /^\d+$/.test(status))
+    const described = { ...rest, response: Object.fromEntries(own), 'x-route': route.config ?? {} }
+    return { schema: described, url }
+  }
+  const options: FastifyDynamicSwaggerOptions = {
+    openapi: {
+      openapi: '3.1.1',
+      info: { title: 'Service widget API', version: CONTRACT_VERSION, description: DESCRIPTION },
+      servers: [{ url: '/', description: 'This gateway' }],
+      tags: [
+        { name: 'Bootstrap', description: 'Before there is a session.' },
+        { name: 'Session', description: 'Renewal and end of a visitor session, and who the visitor is.' },
+        { name: 'Messages', description: 'Sending and reading.' },
+        { name: 'Events', description: 'What happens, as it happens.' },
+      ],
+      components: {
+        securitySchemes: {
+          accessGrant: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'The access grant of a session, about 15 minutes.',
+          },
+        },
+      },
+    },
+    transform,
+    transformObject: (document) => finish('openapiObject' in document ? document.openapiObject : {}) as never,
+  }
+  await app.register(swagger, options)
+}
+
+/** Adds what follows from each route's checks: headers, credentials, failures. */
+function finish(generated: object): object {
+  const document = copyOf(generated) as Document
+  for (const operations of Object.values(document.paths)) {
+    for (const operation of Object.values(operations)) finishOperation(operation)
+  }
+  document.components = {
+    ...document.components,
+    schemas: { ErrorEnvelope: { ...Envelope, description: 'The body of every failure.' }, ...eventSchemas() },
+  }
+  return copyOf(document)
+}
+
+function finishOperation(operation: Operation): void {
+  const config = operation['x-route'] ?? {}
+  delete operation['x-route']
+  operation.parameters = [...(operation.parameters ?? []), ...parametersOf(config)]
+  operation.security = config.scoped ? [{ accessGrant: [] }] : []
+  if (config.described?.stream) operation.responses = { 200: streamAnswer() }
+  for (const [status, answer] of Object.entries(operation.responses)) {
+    if (status === '304') answer.description = 'What the browser has is current.'
+    answer.headers = headersOfAnswer(config, Number(status))
+  }
+  const codes = errorsOf(config, operation.requestBody !== undefined)
+  const byStatus = Map.groupBy(
+    publicErrors().filter(({ code }) => codes.has(code)),
+    ({ httpStatus }) => httpStatus,
+  )
+  for (const [status, errors] of byStatus) operation.responses[status] = failure(status, errors)
+}
+
+function failure(status: number, errors: PublicError[]): Json {
+  return {
+    description: errors.map(({ code, meaning }) => `\`${code}\`: ${meaning}`).join('\n\n'),
+    headers: headersOfFailure(status),
+    content: {
+      'application/json': {
+        schema: {
+          allOf: [
+            { $ref: '#/components/schemas/ErrorEnvelope' },
+            { properties: { code: { enum: errors.map(({ code }) => code) } } },
+          ],
+        },
+        examples: Object.fromEntries(errors.map((error) => [error.code, { value: exampleOf(error) }])),
+      },
+    },
+  }
+}
+
+function exampleOf({ code, httpStatus, retryable, terminal }: PublicError): Json {
+  const waits = code === 'RateLimited' ? 3 : httpStatus === 503 || code === 'OperationInProgress' ? 1 : undefined
+  return {
+    code,
+    retryable,
+    terminal,
+    ...(waits === undefined ? {} : { retryAfter: waits }),
+    correlationId: '5f0c2a52-6f0e-4d5c-9d8b-0a3f0f3b9a11',
+    ...(code === 'ValidationFailed' ? { issues: [{ path: '/body', rule: 'maxLength' }] } : {}),
+  }
+}
+
+function streamAnswer(): Json {
+  const example = [
+    'retry: 2000\n\n: open\n\n',
+    'id: 7f3a-42\nevent: message.received\ndata: {"sequence":42,"type":"message.received","occurredAt":"…","data":{…}}\n\n',
+    ': hb 42\n\n',
+  ].join('')
+  return {
+    description:
+      'The event stream: each `data` line is an `Event`. It stays open, with a heartbeat comment now and then.',
+    content: { 'text/event-stream': { schema: { type: 'string' }, example } },
+  }
+}
+
+/** One schema for each type of event, and `Event` for them all. */
+function eventSchemas(): Json {
+  const names = Object.keys(eventDefinitions) as EventName[]
+  const schemas = names.map((name) => [
+    `Event.${name}`,
+    { ...eventSchema(name), description: eventDefinitions[name].meaning },
+  ])
+  const mapping = Object.fromEntries(names.map((name) => [name, `#/components/schemas/Event.${name}`]))
+  const oneOf = Object.values(mapping).map(($ref) => ({ $ref }))
+  return { Event: { oneOf, discriminator: { propertyName: 'type', mapping } }, ...Object.fromEntries(schemas) }
+}
+
+/** A copy that shares nothing with the schemas that validate, and holds what JSON holds. */
+function copyOf(value: object): object {
+  return JSON.parse(JSON.stringify(value, (key, item) => (key === 'maxJsonBytes' ? undefined : item)))
+}

@@ -1,0 +1,52 @@
+import type { FastifyContextConfig } from 'fastify'
+import type { PublicErrorCode } from '../errors.ts'
+
+/** Headers of requests that only some routes read. */
+export type OwnHeader = 'Last-Event-ID' | 'If-None-Match'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the API's description cannot see in the checks and schemas of the route. */
+    described?: {
+      /** Codes that the route's own work answers, beyond those of its checks. */
+      errors?: PublicErrorCode[]
+      headers?: OwnHeader[]
+      /** The answer is the event stream. */
+      stream?: boolean
+    }
+  }
+}
+
+const EVERY_ROUTE: PublicErrorCode[] = [
+  'OriginNotAllowed',
+  'WidgetVersionUnsupported',
+  'CredentialInUrl',
+  'ValidationFailed',
+  'InternalError',
+  'ServiceUnavailable',
+]
+const SCOPED: PublicErrorCode[] = [
+  'GrantMissing',
+  'GrantInvalid',
+  'OriginMismatch',
+  'SessionExpired',
+  'SessionClosed',
+  'SessionRevoked',
+  'VisitorBanned',
+  'ConnectionDisabled',
+]
+const WITH_BODY: PublicErrorCode[] = ['UnsupportedMediaType', 'PayloadTooLarge']
+const IDEMPOTENT: PublicErrorCode[] = ['IdempotencyKeyInvalid', 'IdempotencyConflict', 'OperationInProgress']
+
+/** Every code that a route can answer, told by the checks that run before it and by its own word. */
+export function errorsOf(config: FastifyContextConfig, hasBody: boolean): Set<PublicErrorCode> {
+  return new Set([
+    ...EVERY_ROUTE,
+    ...(config.scoped ? SCOPED : []),
+    ...(hasBody ? WITH_BODY : []),
+    ...(config.idempotent ? IDEMPOTENT : []),
+    ...(config.keyField === undefined ? [] : (['IdempotencyKeyMismatch'] as const)),
+    ...(config.rate === undefined ? [] : (['RateLimited'] as const)),
+    ...(config.described?.errors ?? []),
+  ])
+}

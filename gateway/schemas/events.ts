@@ -1,0 +1,95 @@
+import { type TSchema, Type } from 'typebox'
+import { OneOf, Sequence, Strict, Time } from './fields.ts'
+import { MessageAnswer } from './messages.ts'
+
+/** One type of event on `GET /events` (specification, section 6; docs/events.md is written from these). */
+export interface EventDefinition {
+  data: TSchema
+  /** After it the stream ends, and the client stops: `always`, `never`, or when the data say so. */
+  terminal: 'never' | 'always' | 'when reauthenticationRequired'
+  /** Comes again when a stream resumes from before it. */
+  replayed: boolean
+  /** Goes to every stream of the conversation, or to those of the one session that it concerns. */
+  audience: 'conversation' | 'session'
+  meaning: string
+}
+
+const Empty = Strict({})
+const Line = Type.String({ minLength: 1 })
+const Agent = Strict({ displayName: Line, avatarUrl: Type.Optional(Line) })
+const Author = Strict({
+  kind: OneOf(['visitor', 'agent', 'system']),
+  displayName: Type.Optional(Line),
+  avatarUrl: Type.Optional(Line),
+})
+const NavigationCommand = { commandId: Line, url: Type.Optional(Line), label: Type.Optional(Line) }
+const ScreenshotCommand = { requestId: Line, purpose: Type.Optional(Line) }
+const Expiry = { expiresAt: Type.Optional(Time) }
+
+const event = (data: TSchema, meaning: string, more: Partial<EventDefinition> = {}): EventDefinition => ({
+  data,
+  terminal: 'never',
+  replayed: true,
+  audience: 'conversation',
+  meaning,
+  ...more,
+})
+const toSession = { audience: 'session' } as const
+const sessionEnd = { audience: 'session', terminal: 'always' } as const
+
+/** Every type of event that a stream may carry. */
+export const eventDefinitions = {
+  'message.accepted': event(Strict({ message: MessageAnswer }), 'The visitor’s own message is in the conversation.'),
+  'message.received': event(Strict({ message: MessageAnswer }), 'A message from the other side.'),
+  'message.state.changed': event(
+    Strict({
+      messageId: Line,
+      clientOperationId: Type.Optional(Line),
+      state: OneOf(['sent', 'delivered', 'read', 'failed']),
+    }),
+    'A message went on to another state.',
+  ),
+  'typing.started': event(Strict({ author: Author }), 'Somebody types.', { replayed: false }),
+  'typing.stopped': event(Strict({ author: Author }), 'They stopped, or 8 seconds went by.', { replayed: false }),
+  'agent.assigned': event(Strict({ agent: Agent }), 'Somebody takes care of the conversation.'),
+  'agent.unassigned': event(Strict({ agent: Agent }), 'They no longer do.'),
+  'session.identified': event(Empty, 'The visitor’s identity was verified.', toSession),
+  'session.closed': event(Empty, 'The session was closed by its visitor or by a change of identity.', sessionEnd),
+  'navigation.requested': event(
+    Strict({ ...NavigationCommand, ...Expiry }),
+    'An operator asks the visitor to go to a page. Never follow it without their agreement.',
+    toSession,
+  ),
+  'navigation.cancelled': event(Strict({ ...NavigationCommand, ...Expiry }), 'The request was withdrawn.', toSession),
+  'screenshot.requested': event(
+    Strict({ ...ScreenshotCommand, ...Expiry }),
+    'An operator asks for a picture of the page. Never take one without consent.',
+    toSession,
+  ),
+  'screenshot.cancelled': event(Strict({ ...ScreenshotCommand, ...Expiry }), 'The request was withdrawn.', toSession),
+  'conversation.closed': event(Empty, 'The conversation was closed.'),
+  'conversation.reopened': event(Empty, 'The conversation goes on.'),
+  'session.expired': event(Empty, 'The session is over: it was not renewed in time.', sessionEnd),
+  'session.revoked': event(Empty, 'The session is over: an operator ended it.', sessionEnd),
+  'visitor.banned': event(Empty, 'The session is over: the visitor was banned.', sessionEnd),
+  'connection.disabled': event(Empty, 'The session is over: the installation’s connection is off.', sessionEnd),
+  'replay.reset.required': event(
+    Strict({
+      reason: OneOf(['epoch_changed', 'position_unknown', 'window_exceeded']),
+      reauthenticationRequired: Type.Boolean(),
+    }),
+    'The stream cannot go on from the position given, and ends. Read the history anew and resume from its `lastSequence`.',
+    { audience: 'session', terminal: 'when reauthenticationRequired', replayed: false },
+  ),
+} as const satisfies Record<string, EventDefinition>
+
+export type EventName = keyof typeof eventDefinitions
+
+/** What stands in the `data` line of an event: the same for every type but for `data` itself. */
+export const eventSchema = (name: EventName) =>
+  Strict({
+    sequence: Sequence,
+    type: OneOf([name]),
+    occurredAt: Time,
+    data: eventDefinitions[name].data,
+  })

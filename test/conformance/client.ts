@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto'
+import { expect } from 'vitest'
+import type { Stack } from '../support/stack.ts'
+import { startVisitor, type Visitor } from '../support/visitor.ts'
+import { type DocumentCheck, loadDocument } from './document-check.ts'
+import { failures } from './rules.ts'
+
+export const BASE = '/api/integrations/v1/widget'
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever the wire says is what the tests look at
+type Body = any
+
+export interface Answer {
+  status: number
+  headers: Headers
+  body: Body
+  text: string
+}
+
+export interface Request {
+  /** Null takes a header away. */
+  headers?: Record<string, string | null>
+  /** Text is sent as it is. */
+  body?: unknown
+  via?: string
+}
+
+/** What no answer may show (specification, section 7). */
+const internals =
+  /\bat .+:\d+:\d+|node_modules|mongo|ECONN|E11000|ConnectError|127\.0\.0\.1:\d+|\.ts\b|grpc|kid|secret/i
+
+/** Everything that the suite saw, to be held against the rules that speak of every answer. */
+export interface Seen {
+  codes: Set<string>
+  problems: string[]
+}
+
+export interface Client {
+  /** A request as a good browser makes it, with what the test changes. Each answer is held to the rules of every answer. */
+  call(method: string, path: string, request?: Request): Promise<Answer>
+  /** As `call`, for a failure with this code: held to its row of the table. */
+  fails(code: string, method: string, path: string, request?: Request): Promise<Answer>
+  visitor(): Promise<Visitor>
+  seen: Seen
+}
+
+/** A browser of the suite, for one stack. */
+export async function createClient(stack: Stack): Promise<Client> {
+  const { origin, siteKey } = stack.demo
+  const gatewayUrl = stack.gateways[0]!.url
+  const document: DocumentCheck = await loadDocument(gatewayUrl)
+  const seen: Seen = { codes: new Set(), problems: [] }
+
+  async function call(method: string, path: string, { headers = {}, body, via = gatewayUrl }: Request = {}) {
+    const all: Record<string, string | null> = {
+      origin,
+      'x-service-widget-version': '1.0',
+      ...(method === 'POST' ? { 'idempotency-key': randomUUID(), 'content-type': 'application/json' } : {}),
+      ...headers,
+    }
+    const response = await fetch(`${via}${BASE}${path}`, {
+      method,
+      headers: Object.fromEntries(Object.entries(all).filter((each): each is [string, string] => each[1] !== null)),
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    const json = text !== '' && response.headers.get('content-type')?.startsWith('application/json')
+    const answer = {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: json ? JSON.parse(text) : undefined,
+    }
+    note(method, path, answer)
+    return answer
+  }
+
+  function note(method: string, path: string, answer: Answer) {
+    const where = `${method} ${path.split('?')[0]} ${answer.status} ${answer.body?.code ?? ''}`
+    const found = document.problems(method, `${BASE}${path.split('?')[0]}`, answer)
+    seen.problems.push(...found.map((problem) => `${where}: ${problem}`))
+    if (!answer.headers.get('x-correlation-id')) seen.problems.push(`${where}: no X-Correlation-Id`)
+    if (answer.status < 400) return
+    seen.codes.add(answer.body?.code)
+    if (internals.test(answer.text)) seen.problems.push(`${where}: shows ${answer.text}`)
+  }
+
+  return {
+    call,
+    seen,
+    async fails(code, method, path, request) {
+      const answer = await call(method, path, request)
+      const { correlationId, retryAfter, issues, ...rest } = answer.body ?? {}
+      const [status, retryable, terminal] = failures[code]!
+      expect({ status: answer.status, ...rest }).toEqual({ status, code, retryable, terminal })
+      expect(answer.headers.get('content-type')).toBe('application/json')
+      expect(correlationId).toBe(answer.headers.get('x-correlation-id'))
+      expect(issues !== undefined).toBe(code === 'ValidationFailed')
+      const waits = code === 'RateLimited' || status === 503 || code === 'OperationInProgress'
+      expect(retryAfter !== undefined).toBe(waits)
+      const header = answer.headers.get('retry-after')
+      expect(header).toBe(status === 429 || status === 503 ? String(retryAfter) : null)
+      expect(answer.headers.get('www-authenticate')).toBe(status === 401 ? 'Bearer' : null)
+      const cors = answer.headers.get('access-control-allow-origin')
+      const known = code !== 'OriginNotAllowed' && code !== 'InternalError'
+      if (known) expect(cors).toBe(request?.headers?.origin ?? origin)
+      return answer
+    },
+    visitor: () => startVisitor({ gatewayUrl, origin, siteKey }),
+  }
+}
+
+export const bearer = (visitor: Visitor) => ({ authorization: `Bearer ${visitor.session.accessGrant}` })
+
+export const message = (clientOperationId: string, more: object = {}) => ({
+  clientOperationId,
+  body: 'Hello',
+  contentType: 'text',
+  ...more,
+})

@@ -1,0 +1,67 @@
+import { beforeAll, describe, expect } from 'vitest'
+import { testDatabase } from '../support/test-database.ts'
+import { BASE } from './client.ts'
+import { loadDocument } from './document-check.ts'
+import { failureRules } from './failures.ts'
+import { idempotencyRules } from './idempotency.ts'
+import { interleavingRules } from './interleavings.ts'
+import { rateRules } from './rate-limits.ts'
+import { replayRules } from './replay.ts'
+import { requestRules } from './requests.ts'
+import { routeRules } from './routes.ts'
+import { everyRuleIsTested, rule } from './rule.ts'
+import { sessionEndRules, sessionRules } from './sessions.ts'
+import { streamRules } from './streams.ts'
+import { type Suite, startSuite } from './suite.ts'
+
+const databases = [testDatabase(), testDatabase()] as const
+let started: Suite
+const suite = () => started
+
+beforeAll(async () => {
+  started = await startSuite([databases[0], databases[1]])
+})
+
+describe('every request', () => requestRules(suite))
+describe('sessions', () => {
+  sessionRules(suite, databases[0])
+  sessionEndRules(suite)
+})
+describe('routes', () => routeRules(suite))
+describe('events', () => {
+  replayRules(suite)
+  streamRules(suite)
+})
+describe('the whole', () => interleavingRules(suite))
+describe('rate limits', () => rateRules(suite))
+describe('idempotency', () => idempotencyRules(suite))
+describe('failures', () => failureRules(suite, databases[0]))
+
+describe('every answer of the suite', () => {
+  const problems = (about: (problem: string) => boolean) =>
+    [started.roomy, started.short].flatMap(({ client }) => client.seen.problems.filter(about))
+
+  rule('S7.2', async () => {
+    expect(started.roomy.client.seen.codes.size).toBeGreaterThan(15)
+    expect(problems((problem) => problem.includes(': shows '))).toEqual([])
+  })
+  rule('S9.1', async () => {
+    // The check itself can say no.
+    const document = await loadDocument(started.roomy.stack.gateways[0]!.url)
+    const headers = new Headers({ 'content-type': 'application/json' })
+    const envelope = { code: 'GrantMissing', retryable: false, terminal: false, correlationId: 'x' }
+    const wrong = (status: number, body: object) =>
+      document.problems('GET', `${BASE}/messages`, { status, headers, body })
+    expect(wrong(401, envelope)).toEqual([])
+    for (const [status, body] of [
+      [401, { ...envelope, stack: 'at x' }],
+      [401, { ...envelope, code: 'CommandExpired' }],
+      [410, { ...envelope, code: 'CommandExpired' }],
+      [200, { messages: [{}], hasMore: false, lastSequence: 1, oldestSequence: 1 }],
+    ] as const)
+      expect(wrong(status, body)).not.toEqual([])
+    expect([...new Set(problems((problem) => !problem.includes(': shows ')))]).toEqual([])
+  })
+})
+
+describe('the rules', () => everyRuleIsTested())

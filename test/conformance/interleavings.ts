@@ -1,0 +1,139 @@
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import { until } from '../support/until.ts'
+import type { EventStream, Visitor } from '../support/visitor.ts'
+import { bearer } from './client.ts'
+import { rule } from './rule.ts'
+import type { Suite } from './suite.ts'
+
+type Step =
+  | { kind: 'send'; operation: number }
+  | { kind: 'agent'; operation: number }
+  | { kind: 'reconnect'; back: number }
+  | { kind: 'renew' }
+  | { kind: 'read' }
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant('send' as const), operation: fc.nat({ max: 5 }) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('agent' as const), operation: fc.nat({ max: 5 }) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('reconnect' as const), back: fc.nat({ max: 3 }) }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'renew' as const }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'read' as const }) },
+)
+
+interface Known {
+  messageId: string
+  clientOperationId?: string
+  sequence: number
+  body?: string
+}
+
+/** What a client that follows the contract keeps: messages by their id, whatever way they came. */
+function createMerge() {
+  const byId = new Map<string, Known>()
+  return {
+    add({ messageId, clientOperationId, sequence, body }: Known) {
+      const known = byId.get(messageId)
+      if (known) expect([known.sequence, known.clientOperationId]).toEqual([sequence, clientOperationId])
+      byId.set(messageId, { messageId, clientOperationId, sequence, body: body ?? known?.body })
+    },
+    list: () => [...byId.values()].sort((a, b) => a.sequence - b.sequence),
+  }
+}
+
+/** The whole: whatever happens in whatever order, the client ends up with one list. */
+export function interleavingRules(suite: () => Suite): void {
+  rule('S1.1', async () => {
+    const { client, operator, stack } = suite().roomy
+
+    async function play(steps: Step[], together: boolean) {
+      const visitor = await client.visitor()
+      const { conversationId } = visitor.session
+      const merge = createMerge()
+      const streams: EventStream[] = []
+      const read = async () => {
+        const history = await visitor.history()
+        history.forEach(merge.add)
+        return history
+      }
+      /** On the other gateway each time, from the last event seen or from some way before it. */
+      async function connect(back: number) {
+        const last = streams.at(-1)
+        last?.close()
+        const seen = last?.events.at(-1)?.sequence ?? startOf(last)
+        const after = Math.max(0, seen - back)
+        const via = stack.gateways[streams.length % 2]!.url
+        const opened = Object.assign(await visitor.openStream({ after, via }), { after })
+        expect(opened.status).toBe(200)
+        streams.push(opened)
+      }
+
+      const perform: Record<Step['kind'], (step: never) => Promise<unknown>> = {
+        async send({ operation }: { operation: number }) {
+          const via = stack.gateways[operation % 2]!.url
+          const answer = await visitor.send(`visitor ${operation}`, { clientOperationId: `v${operation}`, via })
+          expect(answer.status).toBe(202)
+          merge.add(answer.body)
+        },
+        agent: ({ operation }: { operation: number }) =>
+          operator.messaging.sendAgentMessage({
+            conversationId,
+            clientOperationId: `a${operation}`,
+            body: `agent ${operation}`,
+          }),
+        reconnect: ({ back }: { back: number }) => connect(back),
+        renew: () => renew(visitor),
+        read,
+      }
+
+      await connect(0)
+      const running: Promise<unknown>[] = []
+      for (const each of steps) {
+        const done = perform[each.kind](each as never)
+        // A browser has one stream and one renewal at a time; sends, reads and agents overlap with all of it.
+        if (together && each.kind !== 'reconnect' && each.kind !== 'renew') running.push(done)
+        else await done
+      }
+      await Promise.all(running)
+      await connect(0)
+      const history = await read()
+      const head = history.at(-1)?.sequence ?? 0
+      const stream = streams.at(-1)!
+      await until('the end of the log', () => head <= Math.max(stream.events.at(-1)?.sequence ?? 0, startOf(stream)))
+      stream.close()
+
+      for (const { events } of streams) {
+        const sequences = events.map(({ sequence }) => sequence)
+        expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b))
+        for (const { data } of events) merge.add(data.message)
+      }
+      const fromStreams = new Set(streams.flatMap(({ events }) => events.map(({ data }) => data.message.messageId)))
+      const expected = history.map(({ messageId, clientOperationId, sequence, body }) => {
+        return { messageId, clientOperationId, sequence, body }
+      })
+      expect(merge.list()).toEqual(expected)
+      expect(fromStreams).toEqual(new Set(expected.map(({ messageId }) => messageId)))
+      const operations = new Set(
+        steps.flatMap((each) => ('operation' in each ? [`${each.kind} ${each.operation}`] : [])),
+      )
+      expect(expected).toHaveLength(operations.size)
+    }
+
+    async function renew(visitor: Visitor) {
+      const { sessionId, renewalToken } = visitor.session
+      const answer = await client.call('POST', '/sessions/renew', {
+        headers: bearer(visitor),
+        body: { sessionId, renewalToken },
+      })
+      expect(answer.status).toBe(200)
+      visitor.session = answer.body
+    }
+
+    await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 20 }), fc.boolean(), play), {
+      numRuns: 30,
+      endOnFailure: true,
+    })
+  })
+}
+
+const startOf = (stream: EventStream | undefined) => (stream as { after?: number } | undefined)?.after ?? 0

@@ -1,0 +1,96 @@
+import { expect } from 'vitest'
+import { startVisitor } from '../support/visitor.ts'
+import { bearer } from './client.ts'
+import { rule } from './rule.ts'
+import { newSite, type Suite } from './suite.ts'
+
+/** Section 1: rate limits, as they are. */
+export function rateRules(suite: () => Suite): void {
+  const address = (last: number) => ({ 'x-forwarded-for': `192.0.2.${last}` })
+
+  rule('C1.50', async () => {
+    const { client } = suite().short
+    const visitor = await client.visitor()
+    const answers = []
+    for (let index = 0; index < 12; index++) answers.push(await visitor.send(`message ${index}`))
+    expect(answers.slice(0, 10).map(({ status }) => status)).toEqual(Array(10).fill(202))
+    const { body, headers } = answers[11]!
+    expect(body).toMatchObject({ code: 'RateLimited', retryable: true, terminal: false })
+    expect(body.retryAfter).toBeLessThanOrEqual(2)
+    expect(headers.get('retry-after')).toBe(String(body.retryAfter))
+    // One every two seconds comes back.
+    await expect.poll(async () => (await visitor.send('later')).status, { interval: 200, timeout: 4000 }).toBe(202)
+  })
+
+  rule('C1.51', async () => {
+    const { client, stack } = suite().short
+    const config = (last: number) => client.call('GET', `/config/${stack.demo.siteKey}`, { headers: address(last) })
+    const create = () =>
+      client.call('POST', '/sessions', {
+        headers: address(51),
+        body: { publicSiteKey: stack.demo.siteKey, clientInstanceId: 'i' },
+      })
+    let allowed = 0
+    for (let index = 0; index < 60; index++) {
+      const { status } = await (index % 2 === 0 ? config(51) : create())
+      if (status < 300) allowed++
+    }
+    expect(allowed).toBe(60)
+    // What took a second to do has given one back.
+    const refused = await Promise.all(
+      Array.from({ length: 6 }, (_, index) => (index % 2 === 0 ? config(51) : create())),
+    )
+    expect(refused.filter(({ status }) => status === 429).length).toBeGreaterThanOrEqual(2)
+    expect((await config(52)).status).toBe(200)
+  })
+
+  rule('C1.52', async () => {
+    const { client } = suite().short
+    const visitor = await client.visitor()
+    const headers = bearer(visitor)
+    const answers = await Promise.all(Array.from({ length: 130 }, () => client.call('GET', '/messages', { headers })))
+    const statuses = answers.map(({ status }) => status)
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(120)
+    expect(statuses.filter((status) => status === 200).length).toBeLessThanOrEqual(125)
+    expect(statuses).toContain(429)
+    expect((await visitor.send('still')).status).toBe(202)
+  })
+
+  rule('C1.20', async () => {
+    const { client, stack } = suite().short
+    const config = () => client.call('GET', `/config/${stack.demo.siteKey}`, { headers: address(20) })
+    const answers = await Promise.all(Array.from({ length: 70 }, config))
+    const refused = answers.filter(({ status }) => status === 429)
+    expect(refused.length).toBeGreaterThan(0)
+    for (const { headers, body } of refused) {
+      expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+      expect(headers.get('retry-after')).toBe(String(body.retryAfter))
+    }
+  })
+
+  rule('C1.53', async () => {
+    const { client } = suite().roomy
+    const visitor = await client.visitor()
+    const streams = []
+    for (let index = 0; index < 7; index++) streams.push(await visitor.openStream())
+    await streams[0]!.ended
+    await visitor.send('hello')
+    for (const stream of streams.slice(1)) {
+      await expect.poll(() => stream.events.length, { timeout: 5000 }).toBe(1)
+      stream.close()
+    }
+    expect(streams[0]!.events).toEqual([])
+  })
+
+  rule(
+    'C1.3',
+    async () => {
+      const { stack } = suite().roomy
+      const { siteKey } = await newSite(suite().roomy, ['https://*.visitors.example'])
+      const gatewayUrl = stack.gateways[0]!.url
+      const visitor = await startVisitor({ gatewayUrl, origin: 'https://a.b.visitors.example', siteKey })
+      expect((await visitor.send('from a wildcard')).status).toBe(202)
+    },
+    'a session on a wildcard',
+  )
+}

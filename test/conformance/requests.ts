@@ -1,0 +1,293 @@
+import { connect } from 'node:net'
+import { expect } from 'vitest'
+import { BASE, bearer, message, type Request } from './client.ts'
+import { rule } from './rule.ts'
+import { newSite, type Suite } from './suite.ts'
+
+const CREDENTIALS = ['grant', 'access_token', 'token', 'authorization', 'renewalToken', 'assertion']
+
+/** Section 1: the checks of every request, and what every answer is like. */
+export function requestRules(suite: () => Suite): void {
+  rule('C1.1', async () => {
+    const { client, operator } = suite().roomy
+    const { session: ended } = await endedVisitor()
+    const good = await client.visitor()
+
+    async function endedVisitor() {
+      const visitor = await client.visitor()
+      await operator.sessions.revokeSession({ sessionId: visitor.session.sessionId })
+      return visitor
+    }
+
+    /** Each check's failure as a change of a good send, in the contract's order. */
+    const breaks: { code: string; headers?: Record<string, string | null>; query?: string; body?: unknown }[] = [
+      { code: 'OriginNotAllowed', headers: { origin: 'https://evil.example' } },
+      { code: 'WidgetVersionUnsupported', headers: { 'x-service-widget-version': '2.0' } },
+      { code: 'CredentialInUrl', query: '?token=x' },
+      { code: 'GrantMissing', headers: { authorization: null } },
+      { code: 'GrantInvalid', headers: { authorization: 'Bearer x.y.z' } },
+      { code: 'SessionRevoked', headers: { authorization: `Bearer ${ended.accessGrant}` } },
+      { code: 'UnsupportedMediaType', headers: { 'content-type': 'text/plain' } },
+      { code: 'IdempotencyKeyInvalid', headers: { 'idempotency-key': 'not allowed' } },
+      { code: 'ValidationFailed', body: message('op-1', { extra: 1 }) },
+    ]
+    for (const [index, first] of breaks.entries()) {
+      for (const second of breaks.slice(index + 1)) {
+        const answer = await client.call('POST', `/messages${first.query ?? second.query ?? ''}`, {
+          headers: { ...bearer(good), 'idempotency-key': 'op-1', ...second.headers, ...first.headers },
+          body: first.body ?? second.body ?? message('op-1'),
+        })
+        expect(answer.body.code, `${first.code} before ${second.code}`).toBe(first.code)
+      }
+    }
+  })
+
+  rule(
+    'C1.1',
+    async () => {
+      const { client } = suite().short
+      const visitor = await client.visitor()
+      const send = (id: string, more: object = {}) =>
+        client.call('POST', '/messages', {
+          headers: { ...bearer(visitor), 'idempotency-key': id },
+          body: message(id, more),
+        })
+      for (let index = 0; index < 10; index++) expect((await send(`op-${index}`)).status).toBe(202)
+      expect((await send('op-10')).body.code).toBe('RateLimited')
+      expect((await send('op-10', { extra: 1 })).body.code).toBe('ValidationFailed')
+    },
+    'the rate limit comes last',
+  )
+
+  rule('C1.2', async () => {
+    const { client, stack } = suite().roomy
+    const other = 'https://only-there.example'
+    await newSite(suite().roomy, [other])
+    const visitor = await client.visitor()
+    const request: Request = { headers: { ...bearer(visitor), origin: other } }
+    await client.fails('OriginNotAllowed', 'GET', '/messages', request)
+    await client.fails('OriginNotAllowed', 'GET', `/config/${stack.demo.siteKey}`, request)
+    await client.fails('OriginNotAllowed', 'POST', '/sessions', {
+      headers: { origin: other },
+      body: { publicSiteKey: stack.demo.siteKey, clientInstanceId: 'i' },
+    })
+  })
+
+  rule('C1.3', async () => {
+    const { client } = suite().roomy
+    const { siteKey } = await newSite(suite().roomy, ['https://*.wild.example', 'https://shop.exact.example:8443'])
+    const codes = async (origin: string) =>
+      (await client.call('GET', `/config/${siteKey}`, { headers: { origin } })).body.code
+    for (const origin of ['https://a.wild.example', 'https://a.b.wild.example', 'https://shop.exact.example:8443'])
+      expect(await codes(origin), origin).toBeUndefined()
+    for (const origin of [
+      'https://wild.example',
+      'http://a.wild.example',
+      'https://a.wild.example:444',
+      'https://awild.example',
+      'https://a.wild.example.evil.example',
+      'https://shop.exact.example',
+      'https://SHOP.exact.example:8443',
+      'null',
+      'https://*.wild.example',
+    ])
+      expect(await codes(origin), origin).toBe('OriginNotAllowed')
+  })
+
+  rule('C1.4', async () => {
+    const { client, stack } = suite().roomy
+    const visitor = await client.visitor()
+    const headers = { ...bearer(visitor), 'idempotency-key': 'op-1' }
+    const create = { publicSiteKey: stack.demo.siteKey, clientInstanceId: 'i' }
+    const unknown: [string, string, Request, string][] = [
+      ['POST', '/messages', { headers, body: message('op-1', { extra: 1 }) }, '/extra'],
+      ['POST', '/messages?extra=1', { headers, body: message('op-1') }, '/extra'],
+      [
+        'POST',
+        '/messages',
+        { headers, body: message('op-1', { pageContext: { url: 'https://a.example/', x: 1 } }) },
+        '/pageContext/x',
+      ],
+      ['GET', '/messages?extra=1', { headers }, '/extra'],
+      ['GET', '/events?extra=1', { headers }, '/extra'],
+      ['GET', `/config/${stack.demo.siteKey}?extra=1`, {}, '/extra'],
+      ['POST', '/sessions', { body: { ...create, extra: 1 } }, '/extra'],
+      ['POST', '/sessions/close', { headers, body: { scope: 'panel', extra: 1 } }, '/extra'],
+      ['POST', '/sessions/renew', { headers, body: { sessionId: 's', renewalToken: 'r', extra: 1 } }, '/extra'],
+    ]
+    for (const [method, path, request, pointer] of unknown) {
+      const { body } = await client.fails('ValidationFailed', method, path, request)
+      expect(body.issues, `${method} ${path}`).toEqual([{ path: pointer, rule: 'additionalProperties' }])
+    }
+  })
+
+  rule('C1.5', async () => {
+    const { client } = suite().roomy
+    for (const name of CREDENTIALS) await client.fails('CredentialInUrl', 'GET', `/messages?${name}=x`)
+  })
+
+  rule('C1.6', async () => {
+    const { client } = suite().roomy
+    const visitor = await client.visitor()
+    const close = (key: string | null) =>
+      client.call('POST', '/sessions/close', {
+        headers: { ...bearer(visitor), 'idempotency-key': key },
+        body: { scope: 'panel' },
+      })
+    for (const key of [null, '', 'a b', 'ä'.normalize(), 'a/b', 'x'.repeat(129)].map((key) =>
+      key === 'ä' ? Buffer.from(key).toString('latin1') : key,
+    ))
+      expect((await close(key)).body.code, String(key)).toBe('IdempotencyKeyInvalid')
+    for (const key of ['a', 'A.z_9:-', 'x'.repeat(128)]) expect((await close(key)).status, key).toBe(200)
+  })
+
+  rule('C1.10', async () => {
+    const { client } = suite().roomy
+    const idOf = async (given: string | null) =>
+      (await client.call('GET', '/messages', { headers: { 'x-correlation-id': given } })).headers.get(
+        'x-correlation-id',
+      )
+    for (const good of ['a', 'A-z_0.9', 'x'.repeat(64)]) expect(await idOf(good)).toBe(good)
+    for (const bad of [null, 'a b', 'x'.repeat(65), 'a:b']) {
+      const made = await idOf(bad)
+      expect(made).toMatch(/^[A-Za-z0-9._-]{1,64}$/)
+      expect(made).not.toBe(bad)
+    }
+  })
+
+  rule('C1.11', async () => {
+    const { client } = suite().roomy
+    const visitor = await client.visitor()
+    const headers = bearer(visitor)
+    const answers = [
+      await client.call('GET', '/messages', { headers }),
+      await client.call('GET', '/messages?limit=0', { headers }),
+      await client.call('GET', '/messages', { headers: { authorization: null } }),
+      await client.call('POST', '/sessions/close', { headers, body: { scope: 'panel' } }),
+    ]
+    for (const answer of answers) expect(answer.headers.get('cache-control')).toBe('no-store')
+  })
+
+  rule('C1.12', async () => {
+    const { client, stack } = suite().roomy
+    for (const path of ['/messages', '/sessions', '/events', '/config/pk_demo', '/sessions/identify']) {
+      const { status, headers } = await client.call('OPTIONS', path, {
+        headers: { 'access-control-request-method': 'POST', 'x-service-widget-version': null },
+      })
+      expect(status).toBeLessThan(300)
+      expect(headers.get('access-control-allow-origin')).toBe(stack.demo.origin)
+      expect(headers.get('access-control-max-age')).toBe('7200')
+      expect(headers.get('vary')).toContain('Origin')
+      expect(headers.get('access-control-allow-credentials')).toBeNull()
+      const methods = headers.get('access-control-allow-methods')?.split(/, ?/)
+      expect(methods).toEqual(expect.arrayContaining(['GET', 'POST', 'DELETE']))
+      const names = headers.get('access-control-allow-headers')?.toLowerCase().split(/, ?/)
+      expect(names).toEqual(
+        expect.arrayContaining([
+          'authorization',
+          'content-type',
+          'idempotency-key',
+          'last-event-id',
+          'x-service-widget-version',
+        ]),
+      )
+    }
+  })
+
+  rule('C1.13', async () => {
+    const { client } = suite().roomy
+    for (const method of ['OPTIONS', 'GET', 'POST', 'PUT']) {
+      for (const path of ['/messages', '/nowhere', '/config/pk_demo']) {
+        const { headers } = await client.call(method, path, {
+          headers: { origin: 'https://evil.example', 'access-control-request-method': 'POST' },
+          ...(method === 'POST' ? { body: {} } : {}),
+        })
+        expect([...headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([])
+      }
+    }
+  })
+
+  rule('C1.14', async () => {
+    const { client, stack } = suite().roomy
+    const failing: [string, string, Request][] = [
+      ['GET', '/messages', {}],
+      ['GET', '/nowhere', {}],
+      ['PUT', '/messages', {}],
+      ['POST', '/sessions', { body: '{' }],
+      ['POST', '/sessions', { body: 'x'.repeat(70_000) }],
+      ['GET', '/config/nobody', {}],
+      ['GET', '/config/%zz', {}],
+    ]
+    for (const [method, path, request] of failing) {
+      const { status, headers } = await client.call(method, path, request)
+      expect(status).toBeGreaterThanOrEqual(400)
+      expect(headers.get('access-control-allow-origin'), `${method} ${path}`).toBe(stack.demo.origin)
+      expect(headers.get('access-control-expose-headers')?.split(/, ?/)).toEqual([
+        'X-Correlation-Id',
+        'Retry-After',
+        'Idempotency-Replayed',
+      ])
+    }
+  })
+
+  rule('C1.15', async () => {
+    const { client } = suite().roomy
+    await client.fails('GrantMissing', 'GET', '/messages')
+    await client.fails('GrantInvalid', 'GET', '/messages', { headers: { authorization: 'Bearer nonsense' } })
+  })
+
+  rule('C1.16', async () => {
+    const { client } = suite().roomy
+    const { body } = await client.call('GET', '/messages')
+    expect(Object.keys(body).sort()).toEqual(['code', 'correlationId', 'retryable', 'terminal'])
+  })
+
+  rule('C1.17', async () => {
+    const { client, stack } = suite().roomy
+    const value = 'hunter2 '.repeat(40)
+    const { body, text } = await client.fails('ValidationFailed', 'POST', '/sessions', {
+      body: { publicSiteKey: stack.demo.siteKey, clientInstanceId: value, locale: value, [`x/${'y'}`]: value },
+    })
+    expect(body.issues).toEqual(
+      expect.arrayContaining([
+        { path: '/clientInstanceId', rule: 'maxLength' },
+        { path: '/locale', rule: 'pattern' },
+        { path: '/x~1y', rule: 'additionalProperties' },
+      ]),
+    )
+    for (const issue of body.issues) expect(Object.keys(issue).sort()).toEqual(['path', 'rule'])
+    expect(text).not.toContain('hunter2')
+  })
+
+  rule('C1.18', async () => {
+    const { client } = suite().roomy
+    await client.fails('ValidationFailed', 'POST', '/sessions', { body: '{"a":' })
+    await client.fails('ValidationFailed', 'GET', '/config/%zz')
+    const answer = await raw(`GET ${BASE}/messages HTTP/1.1\r\nHost: x\r\nX-Long: ${'y'.repeat(20_000)}\r\n\r\n`)
+    expect(answer).toMatch(/^HTTP\/1\.1 4\d\d /)
+    expect(Object.keys(JSON.parse(answer.slice(answer.indexOf('{'))))).toEqual(
+      expect.arrayContaining(['code', 'retryable', 'terminal', 'correlationId']),
+    )
+  })
+
+  rule('C1.19', async () => {
+    const { client } = suite().roomy
+    const visitor = await client.visitor()
+    const headers = bearer(visitor)
+    for (const size of [65_537, 250_000])
+      await client.fails('PayloadTooLarge', 'POST', '/messages', { headers, body: 'x'.repeat(size) })
+  })
+
+  function raw(bytes: string): Promise<string> {
+    const { port } = new URL(suite().roomy.stack.gateways[0]!.url)
+    return new Promise((resolve, reject) => {
+      let answer = ''
+      const socket = connect(Number(port), '127.0.0.1').setEncoding('latin1')
+      socket.on('data', (chunk) => {
+        answer += chunk
+      })
+      socket.on('close', () => resolve(answer)).on('error', reject)
+      socket.write(bytes)
+    })
+  }
+}

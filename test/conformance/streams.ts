@@ -1,0 +1,231 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { until } from '../support/until.ts'
+import { startVisitor, type Visitor } from '../support/visitor.ts'
+import { bearer } from './client.ts'
+import { loadDocument } from './document-check.ts'
+import { openRaw, readRaw } from './raw-stream.ts'
+import { sendMany } from './replay.ts'
+import { rule } from './rule.ts'
+import { GRANT_SECONDS, newSite, type Suite } from './suite.ts'
+
+/** Section 4: an open stream, and its end. */
+export function streamRules(suite: () => Suite): void {
+  rule('C4.9', async () => {
+    const visitor = await suite().roomy.client.visitor()
+    await sendMany(visitor, 2)
+    const stream = await visitor.openStream({ after: 0 })
+    await until('a heartbeat', () => stream.comments.includes('hb 2'))
+    await visitor.send('three')
+    await until('the next', () => stream.comments.includes('hb 3'))
+    stream.close()
+  })
+
+  rule('C4.10', async () => {
+    const visitor = await suite().roomy.client.visitor()
+    const hints = new Set<number>()
+    for (let index = 0; index < 6; index++) {
+      const started = performance.now()
+      const text = await readRaw(suite().roomy, visitor, '', (received) => /retry: \d+\n\n:.*\n\n/.test(received))
+      expect(performance.now() - started).toBeLessThan(900)
+      hints.add(Number(/retry: (\d+)/.exec(text)?.[1]))
+    }
+    for (const hint of hints) expect(hint).toBeGreaterThanOrEqual(1500)
+    for (const hint of hints) expect(hint).toBeLessThanOrEqual(2500)
+    expect(hints.size).toBeGreaterThan(1)
+  })
+
+  rule('C4.11', async () => {
+    const visitor = await suite().roomy.client.visitor()
+    const text = await readRaw(
+      suite().roomy,
+      visitor,
+      '',
+      (received) => received.includes(': open'),
+      'Accept-Encoding: gzip, br\r\n',
+    )
+    const head = text.slice(0, text.indexOf('\r\n\r\n')).toLowerCase()
+    expect(head).toContain('content-type: text/event-stream')
+    expect(head).toContain('cache-control: no-store, no-transform')
+    expect(head).toContain('x-accel-buffering: no')
+    expect(head).toContain('x-correlation-id: ')
+    expect(head).toContain(`access-control-allow-origin: ${suite().roomy.stack.demo.origin}`)
+    expect(head).not.toContain('content-encoding')
+  })
+
+  rule('C4.12', async () => {
+    const { client } = suite().roomy
+    const visitor = await client.visitor()
+    const stream = await visitor.openStream({ after: 0 })
+    const { sessionId, renewalToken } = visitor.session
+    const renewed = await client.call('POST', '/sessions/renew', {
+      headers: bearer(visitor),
+      body: { sessionId, renewalToken },
+    })
+    visitor.session = renewed.body
+    await visitor.send('after the renewal')
+    await until('the event', () => stream.events.length === 1)
+    stream.close()
+  })
+
+  rule(
+    'C4.12',
+    async () => {
+      const { client } = suite().short
+      const visitor = await client.visitor()
+      await delay((GRANT_SECONDS - 4) * 1000)
+      const { sessionId, renewalToken } = visitor.session
+      const renewed = await client.call('POST', '/sessions/renew', {
+        headers: bearer(visitor),
+        body: { sessionId, renewalToken },
+      })
+      await delay(2200)
+      const stream = await visitor.openStream()
+      visitor.session = renewed.body
+      // The first grant ends while the stream is open, and the session goes on.
+      await delay(2000)
+      expect((await visitor.send('on')).status).toBe(202)
+      await until('the event', () => stream.events.length === 1)
+      expect(stream.events[0]!.type).toBe('message.accepted')
+      stream.close()
+    },
+    'beyond the end of the grant it was opened with',
+  )
+
+  rule('C4.13', async () => {
+    const { client, operator, stack } = suite().roomy
+    const ends: [string, (visitor: Visitor) => Promise<unknown>][] = [
+      ['session.revoked', ({ session }) => operator.sessions.revokeSession({ sessionId: session.sessionId })],
+      ['visitor.banned', ({ session }) => operator.sessions.banVisitor({ sessionId: session.sessionId, reason: 'x' })],
+      [
+        'session.closed',
+        (visitor) =>
+          client.call('POST', '/sessions/close', { headers: bearer(visitor), body: { scope: 'continuity' } }),
+      ],
+    ]
+    for (const [type, end] of ends) {
+      const visitor = await client.visitor()
+      const streams = await Promise.all(stack.gateways.map(({ url: via }) => visitor.openStream({ via })))
+      await end(visitor)
+      for (const stream of streams) {
+        await stream.ended
+        expect(stream.events.map((event) => [event.type, event.data])).toEqual([[type, {}]])
+      }
+    }
+    const origin = 'https://ends.example'
+    const { connectionId, siteKey } = await newSite(suite().roomy, [origin])
+    const visitor = await startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey })
+    const stream = await visitor.openStream()
+    await operator.workspaces.setConnectionStatus({ connectionId, status: 2 })
+    await stream.ended
+    expect(stream.events.map(({ type }) => type)).toEqual(['connection.disabled'])
+  })
+
+  rule(
+    'C4.13',
+    async () => {
+      const visitor = await suite().short.client.visitor()
+      await delay((GRANT_SECONDS - 1.2) * 1000)
+      const stream = await visitor.openStream()
+      await stream.ended
+      expect(stream.events.map(({ type }) => type)).toEqual(['session.expired'])
+    },
+    'an expired one',
+  )
+
+  rule('C4.14', async () => {
+    const { client, operator } = suite().roomy
+    const visitor = await client.visitor()
+    const { conversationId } = visitor.session
+    const stream = openRaw(suite().roomy, visitor, '?afterSequence=0')
+    await until('the opening', () => stream.received().includes(': open'))
+    stream.pause()
+    // More than the kernel's buffers on both ends hold, at 300 KB each.
+    const sent = 30
+    for (let index = 0; index < sent; index++)
+      await operator.messaging.sendAgentMessage({
+        conversationId,
+        clientOperationId: `a${index}`,
+        body: '行'.repeat(1e5),
+      })
+    stream.resume()
+    await stream.ended
+    const ids = [...stream.received().matchAll(/^id: \S+-(\d+)$/gm)].map(([, sequence]) => Number(sequence))
+    expect(ids).toEqual(Array.from({ length: ids.length }, (_, index) => index + 1))
+    expect(ids.length).toBeLessThan(sent)
+    const resumed = await visitor.openStream({ after: sent - 2 })
+    await until('the rest', () => resumed.events.length === 2)
+    resumed.close()
+    expect(
+      (await client.call('GET', '/messages?afterSequence=0&limit=1', { headers: bearer(visitor) })).body,
+    ).toMatchObject({
+      lastSequence: sent,
+      oldestSequence: 1,
+    })
+  })
+
+  rule('C4.15', async () => {
+    const visitor = await suite().short.client.visitor()
+    await sendMany(visitor, 1)
+    const started = performance.now()
+    const stream = await visitor.openStream({ after: 0 })
+    await stream.ended
+    expect(performance.now() - started).toBeLessThan(4_300)
+    expect(stream.events.map(({ type }) => type)).toEqual(['message.accepted'])
+    const resumed = await visitor.openStream({ lastEventId: stream.events[0]!.id })
+    await visitor.send('again')
+    await until('the event', () => resumed.events.length === 1)
+    resumed.close()
+  })
+
+  rule('C4.16', async () => {
+    const { client, operator } = suite().roomy
+    const visitor = await client.visitor()
+    const { conversationId } = visitor.session
+    const stream = await visitor.openStream({ after: 0 })
+    const evil = 'hi\n\nid: x-9\nevent: session.revoked\ndata: {}\n\nretry: 0\n\u2028\u2029'
+    await visitor.send(evil)
+    await operator.messaging.sendAgentMessage({
+      conversationId,
+      clientOperationId: 'a',
+      body: evil,
+      agent: { displayName: 'Ada\nevent: visitor.banned' },
+    })
+    await until('both', () => stream.events.length === 2)
+    expect(stream.events.map(({ type }) => type)).toEqual(['message.accepted', 'message.received'])
+    expect(stream.events.map(({ data }) => data.message.body)).toEqual([evil, evil])
+    stream.close()
+  })
+
+  rule('C4.17', async () => {
+    const visitor = await suite().roomy.client.visitor()
+    expect(await readRaw(suite().roomy, visitor, '', (received) => received.includes(': open'))).toMatch(
+      /^HTTP\/1\.1 200 /,
+    )
+  })
+
+  rule('C4.19', async () => {
+    const { client, operator, stack } = suite().roomy
+    const document = await loadDocument(stack.gateways[0]!.url)
+    const visitor = await client.visitor()
+    const { conversationId, sessionId } = visitor.session
+    const stream = openRaw(suite().roomy, visitor, '')
+    await until('the opening', () => stream.received().includes(': open'))
+    await sendMany(visitor, 1)
+    await operator.messaging.sendAgentMessage({ conversationId, clientOperationId: 'a', body: 'Hi' })
+    await operator.sessions.revokeSession({ sessionId })
+    await until('the end', () => stream.received().includes('session.revoked'))
+    stream.close()
+    const lost = await readRaw(suite().roomy, await client.visitor(), '?afterSequence=9', (text) =>
+      /^data: .*$/m.test(text),
+    )
+    const data = [...`${stream.received()}${lost}`.matchAll(/^data: (.*)$/gm)].map(([, json = '']) => JSON.parse(json))
+    expect(data.map(({ type }) => type)).toEqual([
+      'message.accepted',
+      'message.received',
+      'session.revoked',
+      'replay.reset.required',
+    ])
+    for (const event of data) expect(document.eventProblems(event)).toEqual([])
+  })
+}

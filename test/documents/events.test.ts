@@ -1,0 +1,60 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { type EventType, encodeEvent, endsSession, type LogEvent } from '../../core/log-events.ts'
+import { type EventName, eventDefinitions, eventSchema } from '../../gateway/schemas/events.ts'
+import { eventsDocument } from '../../scripts/write-events.ts'
+import { validatorOf } from '../support/json-schema.ts'
+
+const root = join(import.meta.dirname, '../..')
+const families = 'message|typing|agent|session|visitor|connection|navigation|screenshot|conversation|replay'
+const names = Object.keys(eventDefinitions) as EventName[]
+
+// The type checker's part: fails to compile when the core's log knows a type that is not described.
+const undescribed: Exclude<EventType, EventName>[] = []
+
+describe('every event that a core can write', () => {
+  it('is described, by the name that its source has', () => {
+    const written = new Set<string>(undescribed)
+    // `agent.curl` is a file of the demo.
+    for (const file of globSync('core/**/*.ts', { cwd: root, exclude: ['**/*.test.ts'] })) {
+      const source = readFileSync(join(root, file), 'utf8')
+      for (const [, name = ''] of source.matchAll(new RegExp(`'((?!agent\\.curl)(?:${families})(?:\\.[a-z]+)+)'`, 'g')))
+        written.add(name)
+    }
+    expect(written.size).toBeGreaterThanOrEqual(8)
+    expect([...written].filter((name) => !(name in eventDefinitions))).toEqual([])
+  })
+
+  it('ends its session exactly when it is described as terminal', () => {
+    for (const name of names.filter((each) => each !== 'replay.reset.required'))
+      expect(endsSession(name as EventType), name).toBe(eventDefinitions[name].terminal === 'always')
+  })
+
+  it('is encoded in the shape that is described', () => {
+    const occurredAt = new Date(0)
+    const message = {
+      messageId: 'msg_1',
+      clientOperationId: 'op-1',
+      sessionId: 'ses_1',
+      author: { kind: 'visitor' },
+      body: 'Hi',
+      contentType: 'text',
+      state: 'queued',
+    } as const
+    const events: LogEvent[] = [
+      { conversationId: 'cnv_1', sequence: 1, type: 'message.accepted', occurredAt, message },
+      { conversationId: 'cnv_1', sequence: 2, type: 'message.received', occurredAt, message },
+      { conversationId: 'cnv_1', sequence: 3, type: 'session.closed', occurredAt, sessionId: 'ses_1' },
+    ]
+    for (const event of events) {
+      const problems = validatorOf(eventSchema(event.type))
+      expect(problems(JSON.parse(encodeEvent(event)))).toEqual([])
+      expect(problems({ ...JSON.parse(encodeEvent(event)), internal: 1 })).not.toEqual([])
+    }
+  })
+})
+
+it('docs/events.md is what the definitions say', () => {
+  expect(readFileSync(join(root, 'docs/events.md'), 'utf8')).toBe(eventsDocument())
+})
