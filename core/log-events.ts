@@ -18,6 +18,7 @@ export interface Message {
   body: string
   contentType: 'text'
   locale?: string
+  /** As it came into the log; where it is now is the event's `currentState`. */
   state: MessageState
 }
 
@@ -28,7 +29,19 @@ export type SessionEndType =
   | 'connection.disabled'
   | 'session.closed'
 
-export type EventType = 'message.accepted' | 'message.received' | SessionEndType
+/** Never replayed, and gone from the log after a while: each leaves a hole. */
+export type TypingType = 'typing.started' | 'typing.stopped'
+
+export type EventType =
+  | 'message.accepted'
+  | 'message.received'
+  | 'message.state.changed'
+  | 'agent.assigned'
+  | 'agent.unassigned'
+  | 'conversation.closed'
+  | 'conversation.reopened'
+  | TypingType
+  | SessionEndType
 
 /** One event of a conversation's log. A message is the event that brought it. */
 export interface LogEvent {
@@ -44,6 +57,33 @@ export interface LogEvent {
   /** Hash of the operation's input, to tell a repeat from a conflict. */
   inputHash?: string
   message?: Message
+  /** What the message has become since it came; the event itself, as streams carry it, never changes. */
+  currentState?: MessageState
+  /** What the event says, where it brings no message. */
+  data?: EventData
+  /** The conversation is closed after this event; the log's last event so tells the conversation's status. */
+  closed?: true
+  transient?: true
+  /** From when a transient event may be removed; taken off the one that stays as the end of its log. */
+  removableAt?: Date
+  /** Sequence of the message that a change of state speaks of. */
+  messageSequence?: number
+  /** The message that it speaks of is still to be changed: what a crash left over. */
+  unapplied?: true
+}
+
+export interface Agent {
+  displayName: string
+  avatarUrl?: string
+}
+
+/** What an event's data holds, besides a message (contract, section 4). */
+export interface EventData {
+  author?: Author
+  agent?: Agent
+  messageId?: string
+  clientOperationId?: string
+  state?: MessageState
 }
 
 const sessionEnds: ReadonlySet<EventType> = new Set<SessionEndType>([
@@ -83,6 +123,6 @@ export function encodeEvent(event: LogEvent): string {
     sequence: event.sequence,
     type: event.type,
     occurredAt: event.occurredAt.toISOString(),
-    data: event.message ? { message: presentMessage(event, event.message) } : {},
+    data: event.message ? { message: presentMessage(event, event.message) } : (event.data ?? {}),
   })
 }
