@@ -34,6 +34,7 @@ const serviceScopes = [
   'sessions:write',
   'messages:read',
   'messages:write',
+  'leads:write',
   'workspaces:read',
   'workspaces:write',
 ]
