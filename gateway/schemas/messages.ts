@@ -9,6 +9,8 @@ export const SendMessageBody = Strict({
   pageContext: Type.Optional(PageContext),
 })
 
+export const RetryParams = Strict({ clientOperationId: OperationId })
+
 export const SendMessageAnswer = Strict({
   clientOperationId: Type.String(),
   messageId: Type.String(),
@@ -18,6 +20,7 @@ export const SendMessageAnswer = Strict({
   state: Type.String(),
   acceptedAt: Time,
 })
+export type SendMessageAnswer = Static<typeof SendMessageAnswer>
 
 export const HistoryQuery = Strict(
   {
