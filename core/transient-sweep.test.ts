@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { CoreContext } from './context.ts'
 import { createEventLog } from './event-log.ts'
 import { createLogHeads } from './log-heads.ts'
+import { createReplayWindow } from './replay-window.ts'
 import { createEventStore } from './store/events.ts'
 import { send, type TestVisitor, testCores } from './test-cores.ts'
 
@@ -120,6 +121,24 @@ describe('the sweep of transient events', () => {
     times = { wall, elapsed }
     expect(await heads.get(['cnv_x'])).toMatchObject([{ sequence: 0 }])
     expect(seen).toEqual([['cnv_x']])
+  })
+
+  it('leaves the bounds of a replay alone: neither in their number nor by their age do such events count', async () => {
+    const visitor = await cores.newVisitor()
+    const { conversationId } = visitor
+    const store = createEventStore(a.database.collections)
+    const window = createReplayWindow(store, { maxEvents: 2, maxAge: 600 }, cores.now)
+    const judge = (afterSequence: number, head: number) =>
+      window.judge(conversationId, { epoch: 'e', head, start: { afterSequence } })
+    for (let round = 0; round < 3; round += 1) await type(visitor)
+    cores.advance(700_000)
+    await send(a, visitor, 'one')
+    await send(a, visitor, 'two')
+    expect(await judge(0, 8)).toEqual({ state: 'ready', sequence: 0 })
+    expect(await window.oldest(conversationId)).toBe(7)
+    await send(a, visitor, 'three')
+    expect(await judge(0, 9)).toMatchObject({ state: 'reset_required', reason: 'window_exceeded' })
+    expect(await judge(7, 9)).toEqual({ state: 'ready', sequence: 7 })
   })
 
   it('is no loss to a stream: a replay skips what is transient, whether it is still there or not', async () => {
