@@ -143,6 +143,20 @@ describe('an agent’s typing', () => {
     later.close()
   })
 
+  it('is ended, once, by another core when the one that took it is killed', async () => {
+    const visitor = await newVisitor()
+    const { conversationId } = visitor.session
+    const live = await visitor.openStream({ via: stack.gateways[1]!.url })
+    await onA.messaging.setTyping({ conversationId, state: TypingState.STARTED, agent: ada })
+    await stack.cores[0]!.kill()
+    await until('the end', () => live.events.some(({ type }) => type === 'typing.stopped'))
+    await stack.cores[0]!.start()
+    await onB.messaging.sendAgentMessage({ conversationId, clientOperationId: 'a', body: 'Hi', agent: ada })
+    await until('the message', () => live.events.some(({ type }) => type === 'message.received'))
+    expect(live.events.map(({ type }) => type)).toEqual(['typing.started', 'typing.stopped', 'message.received'])
+    live.close()
+  })
+
   it.each([[{ state: 'thinking' }], [{}], [{ state: 'started', for: 'ever' }]])('as %j is refused', async (body) => {
     const visitor = await newVisitor()
     const answer = await visitor.call('POST', '/typing', { body })
