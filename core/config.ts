@@ -80,6 +80,27 @@ export const coreSettings = Type.Object({
     minimum: 1,
     description: 'Oldest event that a stream replays.',
   }),
+  TYPING_SECONDS: Type.Integer({
+    default: 8,
+    minimum: 1,
+    maximum: 60,
+    description: 'After how long a start of typing ends by itself.',
+  }),
+  TRANSIENT_EVENT_SECONDS: Type.Integer({
+    default: 3600,
+    minimum: 60,
+    description: 'How long events that are never replayed (typing) stay in the log at least.',
+  }),
+  TRANSIENT_SWEEP_SECONDS: Type.Integer({
+    default: 60,
+    minimum: 1,
+    description: 'Pause between sweeps of such events.',
+  }),
+  INBOX_QUEUE_MAX: Type.Integer({
+    default: 1000,
+    minimum: 1,
+    description: 'Most unread frames of a watched inbox before the watcher is ended.',
+  }),
   SCREENSHOT_MAX_BYTES: Type.Integer({ default: 5242880, minimum: 1024, description: 'Largest screenshot.' }),
   COMMAND_LIFETIME_SECONDS: Type.Integer({
     default: 120,

@@ -5,15 +5,21 @@ import { createCommandCleanup } from './command-cleanup.ts'
 import { type CommandDecisions, createCommandDecisions } from './command-decisions.ts'
 import { type Commands, createCommands } from './commands.ts'
 import type { CoreConfig } from './config.ts'
+import { createConversationAccess } from './conversation-access.ts'
+import { type Conversations, createConversations } from './conversations.ts'
 import { createDirectory, type Directory } from './directory.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import { createFeeds, type Feeds } from './feeds.ts'
 import { createGrants } from './grants.ts'
 import { createIdempotency } from './idempotency.ts'
 import { createInbox, type Inbox } from './inbox.ts'
+import { createInboxWatch, type InboxWatch } from './inbox-watch.ts'
 import { createKeyring, type SecretKey } from './keyring.ts'
+import { createLeads, type Leads } from './leads.ts'
 import { createLogHeads } from './log-heads.ts'
+import { createMessageStates, type MessageStates } from './message-states.ts'
 import { createMessages, type Messages } from './messages.ts'
+import { createRecurring } from './recurring.ts'
 import { createReplayWindow } from './replay-window.ts'
 import { createScreenshots, type Screenshots } from './screenshots.ts'
 import { createSecretBox, type SecretBox } from './secret-box.ts'
@@ -24,11 +30,17 @@ import { type ConversationStore, createConversationStore } from './store/convers
 import type { Database } from './store/database.ts'
 import { createEventStore } from './store/events.ts'
 import { createIdempotencyStore } from './store/idempotency.ts'
+import { createLeadStore } from './store/leads.ts'
+import { createMessageStateStore } from './store/message-states.ts'
 import { createScreenshotStore } from './store/screenshots.ts'
 import { createSessionStore } from './store/sessions.ts'
+import { createTransientEventStore } from './store/transient-events.ts'
+import { createTypingStore } from './store/typing.ts'
 import { createWakeupStore } from './store/wakeups.ts'
 import { createWorkspaceStore, type WorkspaceStore } from './store/workspaces.ts'
 import { createSubscriptions, type Subscription, type Subscriptions } from './subscriptions.ts'
+import { createTransientSweep, type TransientSweep } from './transient-sweep.ts'
+import { createTyping, type Typing } from './typing.ts'
 import { createVisitorAccess, type VisitorAccess } from './visitor-access.ts'
 import { createWakeups } from './wakeups.ts'
 import { createWorkspaces, type Workspaces } from './workspaces.ts'
@@ -46,6 +58,13 @@ export interface CoreContext {
   commandDecisions: CommandDecisions
   screenshots: Screenshots
   inbox: Inbox
+  inboxWatch: InboxWatch
+  typing: Typing
+  states: MessageStates
+  /** What operators do with conversations. */
+  conversationDesk: Conversations
+  leads: Leads
+  transientSweep: TransientSweep
   workspaces: Workspaces
   workspaceStore: WorkspaceStore
   conversations: ConversationStore
@@ -71,6 +90,9 @@ export interface CoreDependencies {
 const checkEveryMs = 3000
 const expiryEveryMs = 1000
 const commandCleanupEveryMs = 60_000
+/** How often typing that nobody renewed is ended, and what dead processes left is finished, in milliseconds. */
+const typingEveryMs = 500
+const healEveryMs = 10_000
 
 export function createCoreContext({
   config,
@@ -87,7 +109,8 @@ export function createCoreContext({
   const keyring = createKeyring(secretKeys)
   const grants = createGrants(keyring)
   const secretBox = createSecretBox(keyring)
-  const heads = createLogHeads(events)
+  const transientMs = config.TRANSIENT_EVENT_SECONDS * 1000
+  const heads = createLogHeads(events, { now, rememberMs: transientMs / 6 })
 
   const wakeups = createWakeups({
     store: createWakeupStore(collections),
@@ -96,15 +119,17 @@ export function createCoreContext({
     monotonic: () => performance.now(),
     listener: {
       onWakeup({ heads: ends, changed }) {
-        for (const [conversationId, sequence] of ends) {
-          heads.advance(conversationId, sequence)
+        for (const [conversationId, sequence, closed] of ends) {
+          if (closed !== undefined) heads.advance(conversationId, { sequence, closed })
           feeds.advanced(conversationId, sequence)
+          inboxWatch.advanced(conversationId, sequence)
         }
         directory.changed(changed)
         sessionWatch.changed(changed)
       },
       onGap() {
         directory.forgetAll()
+        inboxWatch.missed()
         void checkMissed()
       },
     },
@@ -115,9 +140,12 @@ export function createCoreContext({
     store: events,
     heads,
     now,
+    transientMs,
     onAppended(event) {
+      const { conversationId, sequence, closed = false } = event
       feeds.appended(event)
-      wakeups.logAdvanced(event.conversationId, event.sequence)
+      wakeups.logAdvanced(conversationId, { sequence, closed })
+      inboxWatch.advanced(conversationId, sequence)
     },
   })
   const sessionWatch = createSessionWatch({ access: visitorAccess, log, logger, now })
@@ -133,12 +161,41 @@ export function createCoreContext({
 
   const workspaces = createWorkspaces({ store: workspaceStore, directory, secretBox, wakeups, now })
   const inbox = createInbox({ conversations, events, logger, now })
+  const inboxWatch = createInboxWatch({ events, conversations, logger, now })
+  const conversationAccess = createConversationAccess(conversations)
+  const conversationDesk = createConversations({ store: conversations, log, conversationAccess })
+  const typing = createTyping({
+    store: createTypingStore(collections),
+    log,
+    access: visitorAccess,
+    conversationAccess,
+    logger,
+    now,
+    settings: { lastsMs: config.TYPING_SECONDS * 1000 },
+  })
+  const states = createMessageStates({
+    store: createMessageStateStore(collections),
+    log,
+    conversationAccess,
+    logger,
+    now,
+  })
+  const leads = createLeads({
+    store: createLeadStore(collections),
+    workspaceStore,
+    access: visitorAccess,
+    conversationAccess,
+    now,
+  })
+  const transientSweep = createTransientSweep({ store: createTransientEventStore(collections), now })
   const messages = createMessages({
     access: visitorAccess,
     log,
     events,
-    conversations,
+    conversationAccess,
     inbox,
+    typing,
+    states,
     settings: {
       bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
       pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
@@ -208,10 +265,30 @@ export function createCoreContext({
 
   async function checkMissed() {
     const passing = (error: Error) => logger.warn({ reason: error.name }, 'missed events not looked for')
-    await Promise.all([feeds.check().catch(passing), sessionWatch.checkAll()])
+    await Promise.all([feeds.check().catch(passing), inboxWatch.check().catch(passing), sessionWatch.checkAll()])
   }
 
   const timers: NodeJS.Timeout[] = []
+  const chores = [
+    createRecurring({ name: 'end of typing', everyMs: typingEveryMs, run: typing.endOverdue, logger }),
+    createRecurring({
+      name: 'healing',
+      everyMs: healEveryMs,
+      run: async () => {
+        await states.heal()
+        await conversationDesk.heal()
+      },
+      logger,
+    }),
+    createRecurring({
+      name: 'sweep of transient events',
+      everyMs: config.TRANSIENT_SWEEP_SECONDS * 1000,
+      run: async () => {
+        for (let more = true; more; ) ({ more } = await transientSweep.sweep())
+      },
+      logger,
+    }),
+  ]
 
   return {
     config,
@@ -225,6 +302,12 @@ export function createCoreContext({
     commandDecisions,
     screenshots,
     inbox,
+    inboxWatch,
+    typing,
+    states,
+    conversationDesk,
+    leads,
+    transientSweep,
     workspaces,
     workspaceStore,
     conversations,
@@ -236,6 +319,7 @@ export function createCoreContext({
     start() {
       wakeups.start()
       void inbox.reconcile().catch((error: Error) => logger.warn({ reason: error.name }, 'inbox not reconciled'))
+      for (const chore of chores) chore.start()
       timers.push(setInterval(() => void checkMissed(), checkEveryMs))
       timers.push(setInterval(() => void sessionWatch.checkExpired(), expiryEveryMs))
       timers.push(
@@ -248,6 +332,8 @@ export function createCoreContext({
 
     async stop() {
       for (const timer of timers) clearInterval(timer)
+      await Promise.all(chores.map((chore) => chore.stop()))
+      await Promise.all([typing.drain(), states.drain()])
       await log.drain()
       await inbox.drain()
       await wakeups.stop()

@@ -36,6 +36,7 @@ const serviceScopes = [
   'messages:write',
   'commands:read',
   'commands:write',
+  'leads:write',
   'workspaces:read',
   'workspaces:write',
 ]

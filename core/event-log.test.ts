@@ -33,7 +33,7 @@ function draft(conversationId: string, operation: string, body = operation): Eve
   }
 }
 
-const readAll = (conversationId: string) => store.readAfter({ conversationId, after: 0 }, 10_000)
+const readAll = (conversationId: string) => store.readAfter({ conversationId, after: 0 }, 10_000, { transient: true })
 
 describe('the event log', () => {
   it('gives the events of a conversation the sequences 1, 2, 3 in the order they were appended', async () => {

@@ -3,10 +3,10 @@ import { ServiceError, unavailable } from './errors.ts'
 import type { LogEvent } from './log-events.ts'
 import type { LogHeads } from './log-heads.ts'
 import { createSingleFlight } from './single-flight.ts'
-import type { EventStore } from './store/events.ts'
+import type { EventStore, LogEnd } from './store/events.ts'
 
 /** An event that has no place in the log yet. */
-export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt'>
+export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'removableAt'>
 
 export interface Appended {
   event: LogEvent
@@ -16,7 +16,9 @@ export interface Appended {
 
 export interface EventLog {
   /**
-   * Appends an event. By the time it resolves the event survives the loss of any process.
+   * Appends an event. By the time it resolves the event survives the loss of any process. A message to a closed
+   * conversation opens it: `conversation.reopened` comes into the log just before it. Closing one that is closed already
+   * adds nothing, and answers as a repeat does.
    * Errors: `IdempotencyConflict` when the operation key was used with other input; `ServiceUnavailable` when the store
    * failed or is too far behind: the event may be in the log or not, and the same call again finds out.
    */
@@ -34,6 +36,8 @@ interface Pending {
 
 export interface EventLogDependencies {
   store: Pick<EventStore, 'insert' | 'findOperations'>
+  /** How long a transient event stays in the log at least, in milliseconds. */
+  transientMs?: number
   heads: LogHeads
   now: () => number
   /** An event of this process has come into the log. */
@@ -46,7 +50,8 @@ export interface EventLogDependencies {
 const maxTries = 200
 
 /**
- * The log's one writer in this process. Whatever arrived while the last batch was being written is the next batch, with
+ * The log's one writer in this process. A conversation is open or closed by what its log says: a writer takes place n + 1
+ * only if it knows event n, and event n says which, so that whoever gets the place has decided on the latest state. Whatever arrived while the last batch was being written is the next batch, with
  * one event at most for each conversation; the next sequence is a guess, and the unique index decides.
  */
 export function createEventLog({
@@ -54,6 +59,7 @@ export function createEventLog({
   heads,
   now,
   onAppended,
+  transientMs = 3_600_000,
   maxBatch = 512,
   maxWaiting = 20_000,
 }: EventLogDependencies): EventLog {
@@ -90,28 +96,64 @@ export function createEventLog({
 
   async function write(batch: Pending[]) {
     const last = await heads.get(batch.map(({ draft }) => draft.conversationId))
-    const occurredAt = new Date(now())
-    const events = batch.map(({ draft }, index) => ({ ...draft, sequence: (last[index] ?? 0) + 1, occurredAt }))
-    const outcomes = await store.insert(events)
+    const ends = new Map(batch.map((pending, index) => [pending, last[index]!]))
+    const reopening = await thatReopen(batch.filter((pending) => pending.draft.message && ends.get(pending)!.closed))
+    const writing = batch.filter((pending) => !isNeedless(pending, ends.get(pending)!))
+    const events = writing.map((pending) =>
+      place(reopening.has(pending) ? reopened(pending.draft) : pending.draft, ends.get(pending)!),
+    )
+    const outcomes = events.length > 0 ? await store.insert(events) : []
 
     const repeated: Pending[] = []
     const beaten: Pending[] = []
-    for (const [index, pending] of batch.entries()) {
+    const next: Pending[] = []
+    for (const [index, pending] of writing.entries()) {
       const event = events[index]!
       if (outcomes[index] === 'operation_taken') repeated.push(pending)
       else if (outcomes[index] === 'sequence_taken') beaten.push(pending)
       else {
-        heads.advance(event.conversationId, event.sequence)
+        heads.advance(event.conversationId, { sequence: event.sequence, closed: event.closed === true })
         onAppended(event)
-        pending.resolve({ event, replayed: false })
+        if (reopening.has(pending)) next.push(pending)
+        else pending.resolve({ event, replayed: false })
       }
     }
+    waiting = [...next, ...waiting]
     if (beaten.length > 0) tryAgain(beaten)
     if (repeated.length > 0) {
       await answerRepeats(repeated).catch((error) => {
         for (const { reject } of repeated) reject(unavailable(error))
       })
     }
+  }
+
+  function place({ transient, ...draft }: EventDraft, end: LogEnd): LogEvent {
+    const occurredAt = new Date(now())
+    const closed = draft.type === 'conversation.closed' || (end.closed && !opens(draft))
+    return {
+      ...draft,
+      sequence: end.sequence + 1,
+      occurredAt,
+      ...(closed && { closed }),
+      ...(transient && { transient, removableAt: new Date(occurredAt.getTime() + transientMs) }),
+    }
+  }
+
+  /** Closing what is closed: the answer is the event that the log ends with, near enough. */
+  function isNeedless({ draft, resolve }: Pending, end: LogEnd): boolean {
+    if (draft.type !== 'conversation.closed' || !end.closed) return false
+    resolve({ event: { ...draft, sequence: end.sequence, occurredAt: new Date(now()), closed: true }, replayed: true })
+    return true
+  }
+
+  /** Those of these messages that are new: the repeat of an old one opens nothing. */
+  async function thatReopen(candidates: Pending[]): Promise<Set<Pending>> {
+    if (candidates.length === 0) return new Set()
+    const found = await store.findOperations(
+      candidates.map(({ draft }) => ({ conversationId: draft.conversationId, operationKey: draft.operationKey! })),
+    )
+    const known = new Set(found.map((event) => `${event.conversationId} ${event.operationKey}`))
+    return new Set(candidates.filter(({ draft }) => !known.has(`${draft.conversationId} ${draft.operationKey}`)))
   }
 
   /** Another process was first in these conversations: their logs go on where it left off. */
@@ -153,3 +195,7 @@ export function createEventLog({
     drain: writing.settled,
   }
 }
+
+const opens = ({ message, type }: EventDraft) => message !== undefined || type === 'conversation.reopened'
+
+const reopened = ({ conversationId }: EventDraft): EventDraft => ({ conversationId, type: 'conversation.reopened' })

@@ -80,7 +80,7 @@ export function createFeeds<M>(dependencies: {
     })
     if (wanted.length === 0) return
     const ranges = wanted.map(({ feed }) => ({ conversationId: feed.conversationId, after: feed.through }))
-    const found = await events.readManyAfter(ranges, eventsPerRead)
+    const found = await events.readManyAfter(ranges, eventsPerRead, { transient: true })
     for (const event of found) {
       const feed = feeds.get(event.conversationId)
       if (feed) advance(feed, event)

@@ -16,7 +16,12 @@ export interface Inbox {
   /** Takes note of a message. Never waits, never fails: the log has it, and `reconcile` finds what was not noted. */
   record(event: LogEvent): void
   /** Conversations with a message, the latest first. Errors: `ValidationFailed`. */
-  list(query: { workspaceId?: string; limit?: number; pageToken?: string }): Promise<ConversationPage>
+  list(query: {
+    workspaceId?: string
+    status?: 'open' | 'closed'
+    limit?: number
+    pageToken?: string
+  }): Promise<ConversationPage>
   /** Notes the messages of the last while again: those of a process that died before it could. */
   reconcile(): Promise<void>
   drain(): Promise<void>
@@ -29,8 +34,8 @@ const defaultPage = 50
 
 /** What operators see of conversations. It follows the log, one write for whatever came while the last was under way. */
 export function createInbox(dependencies: {
-  conversations: Pick<ConversationStore, 'recordActivity' | 'listActive'>
-  events: Pick<EventStore, 'messagesSince'>
+  conversations: Pick<ConversationStore, 'recordActivity' | 'recordClosed' | 'listActive'>
+  events: Pick<EventStore, 'activitySince'>
   logger: Logger
   now: () => number
 }): Inbox {
@@ -68,13 +73,14 @@ export function createInbox(dependencies: {
       void writing.run()
     },
 
-    async list({ workspaceId, limit = defaultPage, pageToken }) {
+    async list({ workspaceId, status, limit = defaultPage, pageToken }) {
       validate(field('/limit', limit, integer(1, maxPage)))
       const before = pageToken === undefined ? undefined : readPageToken(pageToken)
       // What this process has just accepted is to be seen.
       await writing.settled()
       const found = await conversations.listActive({
         ...(workspaceId === undefined ? {} : { workspaceId }),
+        ...(status && { status }),
         ...(before && { before }),
         limit: limit + 1,
       })
@@ -84,8 +90,15 @@ export function createInbox(dependencies: {
     },
 
     async reconcile() {
-      for await (const event of events.messagesSince(new Date(now() - reconcileMs))) note(event)
+      const closings: { conversationId: string; sequence: number }[] = []
+      for await (const event of events.activitySince(new Date(now() - reconcileMs))) {
+        if (event.message) note(event)
+        else closings.push({ conversationId: event.conversationId, sequence: event.sequence })
+      }
       await writing.run()
+      for (let start = 0; start < closings.length; start += 1000) {
+        await conversations.recordClosed(closings.slice(start, start + 1000))
+      }
     },
 
     drain: writing.settled,

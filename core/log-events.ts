@@ -18,6 +18,7 @@ export interface Message {
   body: string
   contentType: 'text'
   locale?: string
+  /** As it came into the log; where it is now is the event's `currentState`. */
   state: MessageState
 }
 
@@ -34,7 +35,20 @@ export type CommandEventType =
   | 'screenshot.requested'
   | 'screenshot.cancelled'
 
-export type EventType = 'message.accepted' | 'message.received' | CommandEventType | SessionEndType
+/** Never replayed, and gone from the log after a while: each leaves a hole. */
+export type TypingType = 'typing.started' | 'typing.stopped'
+
+export type EventType =
+  | 'message.accepted'
+  | 'message.received'
+  | 'message.state.changed'
+  | 'agent.assigned'
+  | 'agent.unassigned'
+  | 'conversation.closed'
+  | 'conversation.reopened'
+  | TypingType
+  | CommandEventType
+  | SessionEndType
 
 /** One event of a conversation's log. A message is the event that brought it. */
 export interface LogEvent {
@@ -50,8 +64,39 @@ export interface LogEvent {
   /** Hash of the operation's input, to tell a repeat from a conflict. */
   inputHash?: string
   message?: Message
-  /** What an event that is no message has to say, as the stream shows it. */
-  data?: Record<string, unknown>
+  /** What the message has become since it came; the event itself, as streams carry it, never changes. */
+  currentState?: MessageState
+  /** What the event says, where it brings no message. */
+  data?: EventData
+  /** The conversation is closed after this event; the log's last event so tells the conversation's status. */
+  closed?: true
+  transient?: true
+  /** From when a transient event may be removed; taken off the one that stays as the end of its log. */
+  removableAt?: Date
+  /** Sequence of the message that a change of state speaks of. */
+  messageSequence?: number
+  /** The message that it speaks of is still to be changed: what a crash left over. */
+  unapplied?: true
+}
+
+export interface Agent {
+  displayName: string
+  avatarUrl?: string
+}
+
+/** What an event's data holds, besides a message (contract, section 4). */
+export interface EventData {
+  author?: Author
+  agent?: Agent
+  messageId?: string
+  clientOperationId?: string
+  state?: MessageState
+  commandId?: string
+  requestId?: string
+  url?: string
+  label?: string
+  purpose?: string
+  expiresAt?: string
 }
 
 const sessionEnds: ReadonlySet<EventType> = new Set<SessionEndType>([

@@ -1,14 +1,16 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { ConversationAccess } from './conversation-access.ts'
 import { ServiceError } from './errors.ts'
 import type { EventLog } from './event-log.ts'
 import { hashInput } from './idempotency.ts'
 import { newId } from './ids.ts'
 import type { Inbox } from './inbox.ts'
-import type { LogEvent } from './log-events.ts'
+import type { Agent, LogEvent } from './log-events.ts'
+import type { MessageStates } from './message-states.ts'
 import { type PageContext, pageContextIssues } from './page-context.ts'
 import { field, integer, locale, messageBody, oneOf, operationId, text, url, validate } from './rules.ts'
-import type { Conversation, ConversationStore } from './store/conversations.ts'
 import type { EventStore } from './store/events.ts'
+import type { Typing } from './typing.ts'
 import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
 
 export interface VisitorSend {
@@ -18,13 +20,16 @@ export interface VisitorSend {
   contentType: string
   locale?: string
   pageContext?: PageContext
+  /** By the route that an installation must advertise. */
+  retryRoute?: boolean
 }
 
 export interface AgentSend {
   conversationId: string
   clientOperationId: string
   body: string
-  agent: { displayName: string; avatarUrl?: string }
+  /** Left out: the assigned agent, if there is one. */
+  agent?: Agent
 }
 
 export interface Sent {
@@ -54,8 +59,8 @@ export interface MessageSettings {
 
 export interface Messages {
   /**
-   * One visitor's message. Errors: those of VisitorAccess.authorize, ValidationFailed, IdempotencyConflict,
-   * ServiceUnavailable.
+   * One visitor's message. Errors: those of VisitorAccess.authorize, RouteNotAdvertised, ValidationFailed,
+   * IdempotencyConflict, ServiceUnavailable.
    */
   sendAsVisitor(send: VisitorSend): Promise<Sent>
   /** Errors: NotFound, ValidationFailed, IdempotencyConflict, ServiceUnavailable. */
@@ -70,8 +75,10 @@ export interface MessagesDependencies {
   access: VisitorAccess
   log: EventLog
   events: EventStore
-  conversations: ConversationStore
+  conversationAccess: ConversationAccess
   inbox: Inbox
+  typing: Pick<Typing, 'endedBy'>
+  states: Pick<MessageStates, 'given'>
   settings: MessageSettings
 }
 
@@ -80,16 +87,16 @@ export function createMessages({
   access,
   log,
   events,
-  conversations,
+  conversationAccess,
   inbox,
+  typing,
+  states,
   settings,
 }: MessagesDependencies): Messages {
-  async function conversationIn(conversationId: string, workspaceId: string | undefined): Promise<Conversation> {
-    const [conversation] = await conversations.find([conversationId])
-    if (!conversation || (workspaceId !== undefined && conversation.workspaceId !== workspaceId)) {
-      throw new ServiceError(ErrorCode.NOT_FOUND)
-    }
-    return conversation
+  /** What else follows from a message. None of it is waited for. */
+  function follow({ event, replayed }: Sent) {
+    inbox.record(event)
+    if (!replayed) typing.endedBy(event)
   }
 
   async function pageOf(
@@ -118,8 +125,10 @@ export function createMessages({
   }
 
   return {
-    async sendAsVisitor({ credentials, ...input }) {
-      const { session } = await access.authorize(credentials)
+    async sendAsVisitor({ credentials, retryRoute, ...input }) {
+      const { session, installation } = await access.authorize(credentials)
+      if (retryRoute && !installation.capabilities.messageRetryRoute)
+        throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
       validate(
         field('/clientOperationId', input.clientOperationId, operationId),
         field('/body', input.body, messageBody(settings.bodyMaxLength)),
@@ -145,19 +154,19 @@ export function createMessages({
           state: 'queued',
         },
       })
-      inbox.record(sent.event)
+      follow(sent)
       return sent
     },
 
     async sendAsAgent({ conversationId, ...input }, workspaceId) {
-      await conversationIn(conversationId, workspaceId)
+      const { assignment } = await conversationAccess.find(conversationId, workspaceId)
       validate(
         field('/clientOperationId', input.clientOperationId, operationId),
         field('/body', input.body, messageBody(settings.bodyMaxLength)),
-        field('/agent/displayName', input.agent.displayName, text(0, 128)),
-        field('/agent/avatarUrl', input.agent.avatarUrl, url('https')),
+        field('/agent/displayName', input.agent?.displayName, text(0, 128)),
+        field('/agent/avatarUrl', input.agent?.avatarUrl, url('https')),
       )
-      const { displayName, avatarUrl } = input.agent
+      const { displayName = '', avatarUrl } = input.agent ?? assignment?.agent ?? {}
       const sent = await log.append({
         conversationId,
         type: 'message.received',
@@ -175,7 +184,7 @@ export function createMessages({
           state: 'sent',
         },
       })
-      inbox.record(sent.event)
+      follow(sent)
       return sent
     },
 
@@ -185,8 +194,10 @@ export function createMessages({
     },
 
     async list(conversationId, query, workspaceId) {
-      await conversationIn(conversationId, workspaceId)
-      return pageOf(conversationId, query)
+      await conversationAccess.find(conversationId, workspaceId)
+      const page = await pageOf(conversationId, query)
+      states.given(page.messages)
+      return page
     },
   }
 }

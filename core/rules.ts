@@ -1,5 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type FieldIssue, ServiceError } from './errors.ts'
+import type { Agent } from './log-events.ts'
 
 /** A field's rule: the name of what is broken, or undefined. */
 type Rule<T> = (value: T) => string | undefined
@@ -57,6 +58,11 @@ export function oneOf<T>(...allowed: T[]): Rule<T> {
 
 export function integer(minimum: number, maximum: number): Rule<number> {
   return (value) => (value < minimum ? 'minimum' : value > maximum ? 'maximum' : undefined)
+}
+
+/** An agent as others are shown it. */
+export function agentIssues({ displayName, avatarUrl }: Agent): (FieldIssue | undefined)[] {
+  return [field('/agent/displayName', displayName, text(1, 128)), field('/agent/avatarUrl', avatarUrl, url('https'))]
 }
 
 /** An absolute URL of one of the schemes, at most 2,048 characters, without user info. */

@@ -215,8 +215,9 @@ function endsStream(event: LogEvent, subscription: Subscription): boolean {
   return endsSession(event.type) && concerns(event, subscription)
 }
 
-/** Events of one session go to that session's streams only. */
-function concerns({ sessionId }: LogEvent, { session }: Subscription): boolean {
+/** Events of one session go to that session's streams only; and visitors are not told that they are typing themselves. */
+function concerns({ sessionId, transient, data }: LogEvent, { session }: Subscription): boolean {
+  if (transient && data?.author?.kind === 'visitor') return false
   return sessionId === undefined || sessionId === session.sessionId
 }
 

@@ -1,10 +1,11 @@
 import type { Logger } from 'pino'
 import { createSingleFlight } from './single-flight.ts'
+import type { LogEnd } from './store/events.ts'
 import type { Wakeup, WakeupStore } from './store/wakeups.ts'
 
 export interface Wakeups {
   /** Tells the other processes how far a conversation's log goes. Never waits, never fails: it is a hint. */
-  logAdvanced(conversationId: string, sequence: number): void
+  logAdvanced(conversationId: string, end: LogEnd): void
   /** Tells every process that the state of these ids changed. Resolves when the others can see it. */
   stateChanged(...ids: string[]): Promise<void>
   /** Whether this process has just been told everything there is to know: what is cached is true to within a second. */
@@ -37,7 +38,7 @@ export interface WakeupsDependencies {
  * follows. The log and the state themselves are always read from where they are kept.
  */
 export function createWakeups({ store, processId, listener, logger, monotonic }: WakeupsDependencies): Wakeups {
-  let heads = new Map<string, number>()
+  let heads = new Map<string, LogEnd>()
   let changed = new Set<string>()
   let caughtUpAt = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
@@ -47,7 +48,11 @@ export function createWakeups({ store, processId, listener, logger, monotonic }:
   const publishing = createSingleFlight(
     () => heads.size > 0 || changed.size > 0,
     async () => {
-      const wakeup = { from: processId, heads: [...heads], changed: [...changed] }
+      const wakeup = {
+        from: processId,
+        heads: [...heads].map(([id, { sequence, closed }]) => [id, sequence, closed] as [string, number, boolean]),
+        changed: [...changed],
+      }
       heads = new Map()
       changed = new Set()
       await store.publish(wakeup)
@@ -75,8 +80,8 @@ export function createWakeups({ store, processId, listener, logger, monotonic }:
   }
 
   return {
-    logAdvanced(conversationId, sequence) {
-      heads.set(conversationId, Math.max(sequence, heads.get(conversationId) ?? 0))
+    logAdvanced(conversationId, end) {
+      if ((heads.get(conversationId)?.sequence ?? 0) < end.sequence) heads.set(conversationId, end)
       publishing.run().catch((error: Error) => logger.warn({ reason: error.name }, 'wake-up not written'))
     },
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Directory } from './directory.ts'
 import { ServiceError } from './errors.ts'
+import { formDefinitionIssues } from './forms.ts'
 import { newId } from './ids.ts'
 import { entriesAllowing, isOriginAllowed, isOriginEntry } from './origins.ts'
 import { field, hexColour, locale, oneOf, text, url, validate } from './rules.ts'
@@ -11,6 +12,7 @@ import type {
   Capabilities,
   Connection,
   ConnectionStatus,
+  Forms,
   Installation,
   Workspace,
   WorkspaceStore,
@@ -29,6 +31,8 @@ export interface InstallationSettings {
   appearance?: Partial<Appearance>
   capabilities?: Partial<Capabilities>
   defaultLocale?: string
+  /** Each form that is given replaces the one before. */
+  forms?: Forms
 }
 
 /** A workspace of the caller's: `undefined` for a caller that may act for every one. */
@@ -148,6 +152,7 @@ export function createWorkspaces({ store, directory, secretBox, wakeups, now }: 
         appearance: { ...defaultAppearance, ...settings.appearance },
         capabilities: { ...defaultCapabilities, ...settings.capabilities },
         defaultLocale: settings.defaultLocale ?? 'en',
+        ...(settings.forms && { forms: settings.forms }),
         identitySecrets: [{ kid: identitySecret.kid, sealed: secretBox.seal(identitySecret.secret) }],
       }
       await store.insertInstallation(installation)
@@ -156,12 +161,13 @@ export function createWorkspaces({ store, directory, secretBox, wakeups, now }: 
     },
 
     async updateInstallation(publicSiteKey, settings, scope) {
-      const { appearance, capabilities } = await installationIn(publicSiteKey, scope)
+      const { appearance, capabilities, forms } = await installationIn(publicSiteKey, scope)
       validateSettings(settings)
       await store.updateInstallation(publicSiteKey, {
         ...settings,
         appearance: { ...appearance, ...settings.appearance },
         capabilities: { ...capabilities, ...settings.capabilities },
+        ...(settings.forms && { forms: { ...forms, ...settings.forms } }),
       })
       await wakeups.stateChanged(publicSiteKey)
       return installationIn(publicSiteKey, scope)
@@ -196,7 +202,7 @@ export function createWorkspaces({ store, directory, secretBox, wakeups, now }: 
   }
 }
 
-function validateSettings({ origins, appearance, defaultLocale }: InstallationSettings) {
+function validateSettings({ origins, appearance, defaultLocale, forms }: InstallationSettings) {
   validate(
     field('/origins', origins, ({ length }) =>
       length < 1 ? 'minItems' : length > maxOrigins ? 'maxItems' : undefined,
@@ -210,5 +216,7 @@ function validateSettings({ origins, appearance, defaultLocale }: InstallationSe
     field('/appearance/position', appearance?.position, oneOf<Appearance['position']>('left', 'right')),
     field('/appearance/logoUrl', appearance?.logoUrl, url('https')),
     field('/defaultLocale', defaultLocale, locale),
+    ...formDefinitionIssues('/forms/preChat/fields', forms?.preChat ?? []),
+    ...formDefinitionIssues('/forms/offline/fields', forms?.offline ?? []),
   )
 }

@@ -1,22 +1,19 @@
-import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
-  type ConversationSchema,
-  type Message,
-  MessageSchema,
   MessagingService,
   type VisitorMessage,
   type VisitorMessageResultSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import type { LogEvent } from '../log-events.ts'
-import type { MessagePage, PageQuery, Sent, VisitorSend } from '../messages.ts'
-import type { Conversation } from '../store/conversations.ts'
-import { callerOf, workspaceOf } from './caller.ts'
+import type { PageQuery, Sent, VisitorSend } from '../messages.ts'
+import { callerOf } from './caller.ts'
 import { toErrorInfo, toServiceError } from './connect-errors.ts'
+import { conversationMethods } from './conversations.ts'
+import { fromAgent, toMessage, toPage } from './messaging-values.ts'
 import { fromCredentials, fromPageContext } from './visitor.ts'
 import { watchEvents } from './watch-events.ts'
 
@@ -24,7 +21,7 @@ const maxSends = 512
 
 /** `service.messaging.v1.MessagingService` over the domain. */
 export function messagingService(router: ConnectRouter, core: CoreContext): void {
-  const { messages, inbox, logger } = core
+  const { messages, logger } = core
 
   async function sendOne(message: VisitorMessage): Promise<MessageInitShape<typeof VisitorMessageResultSchema>> {
     try {
@@ -53,14 +50,9 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
     },
 
     async sendAgentMessage({ conversationId, clientOperationId, body, agent }, context) {
-      const { displayName = '', avatarUrl } = agent ?? {}
+      const named = fromAgent(agent)
       const { event, replayed } = await messages.sendAsAgent(
-        {
-          conversationId,
-          clientOperationId,
-          body,
-          agent: { displayName, ...(avatarUrl === undefined ? {} : { avatarUrl }) },
-        },
+        { conversationId, clientOperationId, body, ...(named && { agent: named }) },
         callerOf(context).workspaceId,
       )
       return { message: toMessage(event), replayed }
@@ -70,15 +62,7 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
       return toPage(await messages.list(conversationId, fromQuery(query), callerOf(context).workspaceId))
     },
 
-    async listConversations({ workspaceId, limit, pageToken }, context) {
-      const workspace = workspaceOf(context, workspaceId)
-      const { conversations, nextPageToken } = await inbox.list({
-        ...(workspace === undefined ? {} : { workspaceId: workspace }),
-        ...(limit === undefined ? {} : { limit }),
-        ...(pageToken === undefined ? {} : { pageToken }),
-      })
-      return { conversations: conversations.map(toConversation), nextPageToken }
-    },
+    ...conversationMethods(core),
 
     watchEvents: (commands, { signal }) => watchEvents(core, commands, signal),
   })
@@ -91,6 +75,7 @@ function fromVisitorMessage({
   contentType,
   locale,
   pageContext,
+  retryRoute,
 }: VisitorMessage): VisitorSend {
   const page = fromPageContext(pageContext)
   return {
@@ -100,6 +85,7 @@ function fromVisitorMessage({
     contentType,
     ...(locale === undefined ? {} : { locale }),
     ...(page && { pageContext: page }),
+    ...(retryRoute && { retryRoute }),
   }
 }
 
@@ -116,26 +102,4 @@ function toAccepted({ event, replayed }: Sent) {
   const { conversationId, sequence, occurredAt } = event
   const acceptedAt = timestampFromDate(occurredAt)
   return { clientOperationId, messageId, sessionId, conversationId, sequence, state: 'queued', acceptedAt, replayed }
-}
-
-function toMessage({ conversationId, sequence, occurredAt, message }: LogEvent): Message {
-  return create(MessageSchema, { ...message, conversationId, sequence, createdAt: timestampFromDate(occurredAt) })
-}
-
-function toPage({ messages, ...page }: MessagePage) {
-  return { ...page, messages: messages.map(toMessage) }
-}
-
-function toConversation(conversation: Conversation): MessageInitShape<typeof ConversationSchema> {
-  const { conversationId, workspaceId, connectionId, createdAt, lastMessageAt, lastSequence, lastSessionId } =
-    conversation
-  return {
-    conversationId,
-    workspaceId,
-    connectionId,
-    sessionId: lastSessionId ?? '',
-    createdAt: timestampFromDate(createdAt),
-    ...(lastMessageAt && { lastMessageAt: timestampFromDate(lastMessageAt) }),
-    lastSequence: lastSequence ?? 0,
-  }
 }

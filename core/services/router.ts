@@ -3,6 +3,7 @@ import type { CoreContext } from '../context.ts'
 import { accessInterceptor } from './caller.ts'
 import { commandService } from './command.ts'
 import { errorInterceptor } from './connect-errors.ts'
+import { leadService } from './lead.ts'
 import { messagingService } from './messaging.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
@@ -14,6 +15,7 @@ export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
     messagingService(router, core)
     workspaceService(router, core)
     commandService(router, core)
+    leadService(router, core)
   }
 }
 

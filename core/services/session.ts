@@ -16,6 +16,7 @@ import type { SessionContent } from '../sessions.ts'
 import type { Session } from '../store/sessions.ts'
 import type { Installation } from '../store/workspaces.ts'
 import { callerOf } from './caller.ts'
+import { toForms } from './forms.ts'
 import { fromCredentials, fromPageContext, toPageContext } from './visitor.ts'
 
 /** `service.session.v1.SessionService` over the domain. */
@@ -57,8 +58,9 @@ export function sessionService(
     },
 
     async authorizeGrant({ credentials }) {
-      const { session, grantExpiresAt } = await visitorAccess.authorize(fromCredentials(credentials))
-      return { sessionId: session.sessionId, expiresAt: timestampFromDate(grantExpiresAt) }
+      const { session, installation, grantExpiresAt } = await visitorAccess.authorize(fromCredentials(credentials))
+      const { capabilities } = installation
+      return { sessionId: session.sessionId, expiresAt: timestampFromDate(grantExpiresAt), capabilities }
     },
 
     async closeSession({ credentials, scope, idempotencyKey }) {
@@ -126,13 +128,17 @@ function toSession(session: Session, now: number) {
 const supportedLocales = ['en']
 
 function toWidgetConfig(installation: Installation, config: CoreConfig): MessageInitShape<typeof WidgetConfigSchema> {
-  const { publicSiteKey, defaultLocale, appearance, capabilities } = installation
+  const { publicSiteKey, defaultLocale, appearance, capabilities, forms } = installation
   return {
     publicSiteKey,
     defaultLocale,
     supportedLocales: [...new Set([defaultLocale, ...supportedLocales])],
     appearance,
     capabilities,
+    forms: toForms({
+      ...(capabilities.preChatForm && { preChat: forms?.preChat ?? [] }),
+      ...(capabilities.offlineForm && { offline: forms?.offline ?? [] }),
+    }),
     consent: { required: false },
     online: true,
     limits: {

@@ -5,6 +5,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type {
   Appearance as AppearanceMessage,
   Capabilities as CapabilitiesMessage,
+  Forms as FormsMessage,
 } from '#proto/session/v1/session_pb.js'
 import {
   type ConnectionSchema,
@@ -23,6 +24,7 @@ import {
 } from '../store/workspaces.ts'
 import type { InstallationSettings } from '../workspaces.ts'
 import { callerOf, workspaceOf } from './caller.ts'
+import { fromForms, toForms } from './forms.ts'
 
 /** `service.workspace.v1.WorkspaceService` over the domain. */
 export function workspaceService(router: ConnectRouter, { workspaces }: CoreContext): void {
@@ -92,6 +94,7 @@ interface SettingsMessage {
   appearance?: AppearanceMessage
   capabilities?: CapabilitiesMessage
   defaultLocale?: string
+  forms?: FormsMessage
 }
 
 function fromSettings({
@@ -100,6 +103,7 @@ function fromSettings({
   appearance,
   capabilities,
   defaultLocale,
+  forms,
 }: SettingsMessage): InstallationSettings {
   return {
     ...(enabled === undefined ? {} : { enabled }),
@@ -107,6 +111,7 @@ function fromSettings({
     ...(appearance && { appearance: fromAppearance(appearance) }),
     ...(capabilities && { capabilities: fromCapabilities(capabilities) }),
     ...(defaultLocale === undefined ? {} : { defaultLocale }),
+    ...(forms && { forms: fromForms(forms) }),
   }
 }
 
@@ -143,7 +148,8 @@ function toConnection({
 
 function toInstallation({
   identitySecrets,
+  forms,
   ...installation
 }: Installation): MessageInitShape<typeof InstallationSchema> {
-  return { ...installation, identityKeyIds: identitySecrets.map(({ kid }) => kid) }
+  return { ...installation, forms: toForms(forms ?? {}), identityKeyIds: identitySecrets.map(({ kid }) => kid) }
 }

@@ -1,3 +1,4 @@
+import type { Agent } from '../log-events.ts'
 import type { Collections } from './database.ts'
 
 export interface Conversation {
@@ -11,6 +12,21 @@ export interface Conversation {
   lastMessageAt?: Date
   lastSequence?: number
   lastSessionId?: string
+  status?: 'open' | 'closed'
+  /** Place of the last closing in the log. */
+  closedSequence?: number
+  assignment?: Assignment
+}
+
+/** Who an operator's side has named for a conversation. */
+export interface Assignment {
+  /** Counts the changes. */
+  version: number
+  agent?: Agent
+  /** Whom an unassignment concerned. */
+  previous?: Agent
+  /** The event of this version is in the log. */
+  announced: boolean
 }
 
 export type ConversationDocument = Omit<Conversation, 'conversationId'> & { _id: string }
@@ -27,9 +43,19 @@ export interface ConversationStore {
   insert(conversation: Conversation): Promise<void>
   find(conversationIds: string[]): Promise<Conversation[]>
   recordActivity(activities: Activity[]): Promise<void>
+  /** Conversations as their logs have closed them. */
+  recordClosed(closings: { conversationId: string; sequence: number }[]): Promise<void>
+  /** The next version of an assignment, if the one that was read is still the latest. */
+  assign(conversationId: string, from: Assignment | undefined, to: Assignment): Promise<boolean>
+  markAnnounced(conversationId: string, version: number): Promise<void>
+  /** Conversations whose assignment is not in the log yet. */
+  unannounced(limit: number): Promise<Conversation[]>
+  /** Conversations with a message since, the latest first. */
+  activeSince(workspaceId: string | undefined, since: Date, limit: number): Promise<Conversation[]>
   /** Those with a message, latest first, after a place in that order. */
   listActive(query: {
     workspaceId?: string
+    status?: 'open' | 'closed'
     before?: { lastMessageAt: Date; conversationId: string }
     limit: number
   }): Promise<Conversation[]>
@@ -54,16 +80,76 @@ export function createConversationStore({ conversations }: Pick<Collections, 'co
               _id: conversationId,
               $or: [{ lastSequence: { $lt: lastSequence } }, { lastSequence: { $exists: false } }],
             },
-            update: { $set: { lastMessageAt, lastSequence, lastSessionId } },
+            update: [
+              {
+                $set: {
+                  lastMessageAt,
+                  lastSequence,
+                  ...(lastSessionId === undefined ? {} : { lastSessionId: { $literal: lastSessionId } }),
+                  status: { $cond: [{ $gt: ['$closedSequence', lastSequence] }, 'closed', 'open'] },
+                },
+              },
+            ],
           },
         })),
         { ordered: false },
       )
     },
 
-    async listActive({ workspaceId, before, limit }) {
+    async recordClosed(closings) {
+      await conversations.bulkWrite(
+        closings.map(({ conversationId, sequence }) => ({
+          updateOne: {
+            filter: {
+              _id: conversationId,
+              $or: [{ closedSequence: { $lt: sequence } }, { closedSequence: { $exists: false } }],
+            },
+            update: [
+              {
+                $set: {
+                  closedSequence: sequence,
+                  status: { $cond: [{ $gt: ['$lastSequence', sequence] }, 'open', 'closed'] },
+                },
+              },
+            ],
+          },
+        })),
+        { ordered: false },
+      )
+    },
+
+    async assign(conversationId, from, to) {
+      const asRead = from ? { 'assignment.version': from.version } : { assignment: { $exists: false } }
+      const { modifiedCount } = await conversations.updateOne(
+        { _id: conversationId, ...asRead },
+        { $set: { assignment: to } },
+      )
+      return modifiedCount === 1
+    },
+
+    async markAnnounced(conversationId, version) {
+      await conversations.updateOne(
+        { _id: conversationId, 'assignment.version': version },
+        { $set: { 'assignment.announced': true } },
+      )
+    },
+
+    async unannounced(limit) {
+      return (await conversations.find({ 'assignment.announced': false }).limit(limit).toArray()).map(toConversation)
+    },
+
+    async activeSince(workspaceId, since, limit) {
       const found = conversations.find({
         ...(workspaceId === undefined ? {} : { workspaceId }),
+        lastMessageAt: { $gte: since },
+      })
+      return (await found.sort({ lastMessageAt: -1 }).limit(limit).toArray()).map(toConversation)
+    },
+
+    async listActive({ workspaceId, status, before, limit }) {
+      const found = conversations.find({
+        ...(workspaceId === undefined ? {} : { workspaceId }),
+        ...(status && { status: status === 'open' ? { $ne: 'closed' } : 'closed' }),
         lastMessageAt: { $exists: true },
         ...(before && {
           $or: [

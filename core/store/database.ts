@@ -13,7 +13,9 @@ import type { ConversationDocument } from './conversations.ts'
 import { durableWriteConcern } from './durability.ts'
 import type { EventDocument } from './events.ts'
 import type { IdempotencyDocument } from './idempotency.ts'
+import type { LeadDocument } from './leads.ts'
 import type { SessionDocument, VisitorDocument } from './sessions.ts'
+import type { TypingDocument } from './typing.ts'
 import type { WakeupDocument } from './wakeups.ts'
 import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from './workspaces.ts'
 
@@ -27,6 +29,8 @@ export interface Collections {
   events: Collection<EventDocument>
   idempotency: Collection<IdempotencyDocument>
   commands: Collection<CommandDocument>
+  leads: Collection<LeadDocument>
+  typing: Collection<TypingDocument>
   wakeups: Collection<WakeupDocument>
 }
 
@@ -56,7 +60,23 @@ const indexes: IndexPlan[] = [
     { conversationId: 1, operationKey: 1 },
     { name: 'by_operation', unique: true, partialFilterExpression: { operationKey: { $exists: true } } },
   ],
+  // What the sweep of transient events looks for. No TTL: an end of a log must stay, or its place would be given out again.
+  ['events', { removableAt: 1 }, { name: 'by_removal', partialFilterExpression: { removableAt: { $exists: true } } }],
+  ['events', { unapplied: 1 }, { name: 'unapplied', partialFilterExpression: { unapplied: true } }],
   ['conversations', { workspaceId: 1, lastMessageAt: -1, _id: -1 }, { name: 'by_activity' }],
+  [
+    'conversations',
+    { 'assignment.announced': 1 },
+    { name: 'unannounced', partialFilterExpression: { 'assignment.announced': false } },
+  ],
+  ['typing', { endsAt: 1 }, { name: 'by_end' }],
+  // One lead for each form that a visitor sent.
+  [
+    'leads',
+    { operationKey: 1 },
+    { name: 'by_operation', unique: true, partialFilterExpression: { operationKey: { $exists: true } } },
+  ],
+  ['leads', { workspaceId: 1, createdAt: -1 }, { name: 'by_workspace' }],
   ['sessions', { visitorId: 1, status: 1 }, { name: 'by_visitor' }],
   ['installations', { origins: 1 }, { name: 'by_origin' }],
   ['installations', { workspaceId: 1 }, { name: 'by_workspace' }],
@@ -115,6 +135,8 @@ function collectionsOf(db: Db): Collections {
     events: db.collection('events'),
     idempotency: db.collection('idempotency'),
     commands: db.collection('commands'),
+    leads: db.collection('leads'),
+    typing: db.collection('typing'),
     wakeups: db.collection('wakeups'),
   }
 }

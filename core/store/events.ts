@@ -31,24 +31,32 @@ export interface EventStore {
   findOperations(operations: { conversationId: string; operationKey: string }[]): Promise<LogEvent[]>
   /** Sequence of the last event of each conversation that has one. */
   heads(conversationIds: string[]): Promise<Map<string, number>>
-  /** Events after a place, in order. */
-  readAfter(range: Range, limit: number): Promise<LogEvent[]>
+  /** The same, with what the log's last event says of the conversation. */
+  ends(conversationIds: string[]): Promise<Map<string, LogEnd>>
+  /** Events after a place, in order; transient ones only if asked for. */
+  readAfter(range: Range, limit: number, options?: { transient?: boolean }): Promise<LogEvent[]>
   /** Events after a place in each of many conversations, in order within each; up to `limit` in all. */
-  readManyAfter(ranges: Range[], limit: number): Promise<LogEvent[]>
-  /** How many events lie after a place, counted up to `limit`. */
+  readManyAfter(ranges: Range[], limit: number, options?: { transient?: boolean }): Promise<LogEvent[]>
+  /** How many events that are not transient lie after a place, counted up to `limit`. */
   countAfter(range: Range, limit: number): Promise<number>
   /** A page of messages ordered by sequence: the first ones after a place, or the last ones before it. */
   messages(query: MessagePageQuery): Promise<LogEvent[]>
   /** The conversation's first message. */
   firstMessage(conversationId: string): Promise<LogEvent | undefined>
-  /** Sequence of the oldest event among the newest ones that came since; 0 when there is none. */
+  /** Sequence of the oldest event that is not transient, among the newest ones that came since; 0 when there is none. */
   oldestSequence(conversationId: string, bounds: { since: Date; newest: number }): Promise<number>
-  /** Messages written since, by any process, in no order. */
-  messagesSince(time: Date): AsyncIterable<LogEvent>
+  /** Messages and closings written since, by any process, in no order. */
+  activitySince(time: Date): AsyncIterable<LogEvent>
+}
+
+export interface LogEnd {
+  sequence: number
+  closed: boolean
 }
 
 export function createEventStore({ events }: Pick<Collections, 'events'>): EventStore {
   const isMessage = { message: { $exists: true } }
+  const lasting = { transient: { $exists: false } }
 
   return {
     async insert(batch) {
@@ -80,21 +88,35 @@ export function createEventStore({ events }: Pick<Collections, 'events'>): Event
       return new Map(rows.map(({ _id, head }) => [_id, head]))
     },
 
-    async readAfter({ conversationId, after }, limit) {
-      const found = events.find({ conversationId, sequence: { $gt: after } }, committed)
+    async ends(conversationIds) {
+      const rows = await events
+        .aggregate<{ _id: string; sequence: number; closed: boolean | null }>([
+          { $match: { conversationId: { $in: conversationIds } } },
+          { $sort: { conversationId: -1, sequence: -1 } },
+          { $group: { _id: '$conversationId', sequence: { $first: '$sequence' }, closed: { $first: '$closed' } } },
+        ])
+        .toArray()
+      return new Map(rows.map(({ _id, sequence, closed }) => [_id, { sequence, closed: closed === true }]))
+    },
+
+    async readAfter({ conversationId, after }, limit, { transient = false } = {}) {
+      const found = events.find({ conversationId, sequence: { $gt: after }, ...(transient ? {} : lasting) }, committed)
       return (await found.sort({ sequence: 1 }).limit(limit).toArray()).map(toEvent)
     },
 
-    async readManyAfter(ranges, limit) {
+    async readManyAfter(ranges, limit, { transient = false } = {}) {
       const found = events.find(
-        { $or: ranges.map(({ conversationId, after }) => ({ conversationId, sequence: { $gt: after } })) },
+        {
+          $or: ranges.map(({ conversationId, after }) => ({ conversationId, sequence: { $gt: after } })),
+          ...(transient ? {} : lasting),
+        },
         committed,
       )
       return (await found.sort({ conversationId: 1, sequence: 1 }).limit(limit).toArray()).map(toEvent)
     },
 
     countAfter({ conversationId, after }, limit) {
-      return events.countDocuments({ conversationId, sequence: { $gt: after } }, { limit })
+      return events.countDocuments({ conversationId, sequence: { $gt: after }, ...lasting }, { limit })
     },
 
     async messages({ conversationId, after, before, limit }) {
@@ -120,19 +142,21 @@ export function createEventStore({ events }: Pick<Collections, 'events'>): Event
     async oldestSequence(conversationId, { since, newest }) {
       const options = { ...committed, projection: { _id: 0, sequence: 1 } }
       const [edge] = await events
-        .find({ conversationId }, options)
+        .find({ conversationId, ...lasting }, options)
         .sort({ sequence: -1 })
         .skip(newest - 1)
         .limit(1)
         .toArray()
-      const inWindow = { conversationId, sequence: { $gte: edge?.sequence ?? 0 }, occurredAt: { $gte: since } }
+      const sequence = { $gte: edge?.sequence ?? 0 }
+      const inWindow = { conversationId, sequence, occurredAt: { $gte: since }, ...lasting }
       const [oldest] = await events.find(inWindow, options).sort({ sequence: 1 }).limit(1).toArray()
       return oldest?.sequence ?? 0
     },
 
-    async *messagesSince(time) {
+    async *activitySince(time) {
       const from = ObjectId.createFromTime(Math.floor(time.getTime() / 1000))
-      for await (const document of events.find({ _id: { $gte: from }, ...isMessage })) yield toEvent(document)
+      const activity = { $or: [isMessage, { type: 'conversation.closed' as const }] }
+      for await (const document of events.find({ _id: { $gte: from }, ...activity })) yield toEvent(document)
     },
   }
 }

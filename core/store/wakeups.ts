@@ -3,8 +3,8 @@ import type { Collections } from './database.ts'
 export interface WakeupDocument {
   /** Which process wrote it. */
   from: string
-  /** Ends of conversations' logs, as the writer saw them. */
-  heads: [conversationId: string, sequence: number][]
+  /** Ends of conversations' logs, as the writer saw them, and whether the conversation is closed there. */
+  heads: [conversationId: string, sequence: number, closed?: boolean][]
   /** Ids of sessions, connections and installations whose state changed. */
   changed: string[]
 }

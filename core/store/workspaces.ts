@@ -38,6 +38,18 @@ export const capabilityNames = [
 
 export type Capabilities = Record<(typeof capabilityNames)[number], boolean>
 
+/** One field of a form that visitors fill in. */
+export interface FormField {
+  name: string
+  label: string
+  type: 'text' | 'email' | 'tel' | 'textarea'
+  required: boolean
+  maxLength: number
+}
+
+export type FormKind = 'preChat' | 'offline'
+export type Forms = Partial<Record<FormKind, FormField[]>>
+
 export interface Installation {
   publicSiteKey: string
   connectionId: string
@@ -47,6 +59,7 @@ export interface Installation {
   appearance: Appearance
   capabilities: Capabilities
   defaultLocale: string
+  forms?: Forms
   /** The live identity secrets, sealed; the current one first, two at most. */
   identitySecrets: { kid: string; sealed: string }[]
 }

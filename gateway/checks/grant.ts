@@ -1,5 +1,5 @@
 import type { onRequestAsyncHookHandler } from 'fastify'
-import type { Credentials, Grants } from '../core/grants.ts'
+import type { Authorization, Credentials, Grants } from '../core/grants.ts'
 import { GatewayError } from '../errors.ts'
 
 /** The visitor of a scoped request, as a core has authorised it. */
@@ -7,7 +7,7 @@ export interface Visitor {
   credentials: Credentials
   sessionId: string
   /** Asks a core again unless it was asked just now; rejects with its refusal. */
-  confirm(): Promise<unknown>
+  confirm(): Promise<Authorization>
   /** The core has refused the grant: it is no longer known as good. */
   forget(): void
 }

@@ -1,5 +1,6 @@
 import { type Client, createClient, type Transport } from '@connectrpc/connect'
 import { CommandService } from '#proto/command/v1/command_pb.js'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { createAuthorizedTransport } from './authorized-transport.ts'
@@ -10,6 +11,7 @@ export interface Core {
   sessions: Client<typeof SessionService>
   messaging: Client<typeof MessagingService>
   commands: Client<typeof CommandService>
+  leads: Client<typeof LeadService>
   /** The event call of each core apart, since a stream cannot change cores by itself. */
   watchers: Pick<Client<typeof MessagingService>, 'watchEvents'>[]
   /** Tells that a core was seen alive. */
@@ -37,6 +39,7 @@ export function createCore(options: {
     sessions,
     messaging: createClient(MessagingService, failover),
     commands: createClient(CommandService, failover),
+    leads: createClient(LeadService, failover),
     watchers: authorized.map((transport) => createClient(MessagingService, transport)),
     revive: failover.revive,
     isReady() {

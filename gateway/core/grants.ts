@@ -1,5 +1,6 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt'
 import { LRUCache } from 'lru-cache'
+import type { AuthorizeGrantResponse } from '#proto/session/v1/session_pb.js'
 import type { Core } from './core.ts'
 
 /** What the browser said of itself; the core verifies it at every call. */
@@ -8,9 +9,13 @@ export interface Credentials {
   origin: string
 }
 
+/** What the session's installation advertises. */
+export type Capabilities = Omit<NonNullable<AuthorizeGrantResponse['capabilities']>, '$typeName' | '$unknown'>
+
 /** A grant that the core has authorised. */
 export interface Authorization {
   sessionId: string
+  capabilities: Capabilities
   /** Milliseconds since 1970. */
   expiresAt: number
   checkedAt: number
@@ -41,7 +46,8 @@ export function createGrants(options: { core: Core; max: number; recheckMs: numb
         { headers: { 'x-correlation-id': correlationId } },
       )
       const expiresAt = answer.expiresAt === undefined ? 0 : timestampMs(answer.expiresAt)
-      const authorization = { sessionId: answer.sessionId, expiresAt, checkedAt }
+      const { sessionId, capabilities = {} } = answer
+      const authorization = { sessionId, capabilities, expiresAt, checkedAt }
       known.set(key, authorization)
       return authorization
     } catch (error) {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
-import type { WidgetConfig } from '#proto/session/v1/session_pb.js'
+import type { Form, WidgetConfig } from '#proto/session/v1/session_pb.js'
 import { CONTRACT, CONTRACT_VERSION } from '../checks/version.ts'
-import { ConfigParams, WidgetConfigAnswer } from '../schemas/config.ts'
+import { ConfigParams, type FormAnswer, WidgetConfigAnswer } from '../schemas/config.ts'
 import { Answers, NoQuery } from '../schemas/fields.ts'
 import { callOptions, type RouteDeps } from './route-deps.ts'
 
@@ -68,10 +68,25 @@ function toAnswer(config: WidgetConfig): WidgetConfigAnswer {
       offlineForm: capabilities.offlineForm ?? false,
       messageRetryRoute: capabilities.messageRetryRoute ?? false,
     },
-    forms: {},
+    forms: {
+      ...(config.forms?.preChat && { preChat: toForm(config.forms.preChat) }),
+      ...(config.forms?.offline && { offline: toForm(config.forms.offline) }),
+    },
     consent,
     availability: { online: config.online },
     limits,
     realtime,
+  }
+}
+
+function toForm({ fields }: Form): FormAnswer {
+  return {
+    fields: fields.map(({ name, label, type, required, maxLength = 0 }) => ({
+      name,
+      label,
+      type: type as FormAnswer['fields'][number]['type'],
+      required,
+      maxLength,
+    })),
   }
 }

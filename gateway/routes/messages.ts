@@ -1,10 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { Message } from '#proto/messaging/v1/messaging_pb.js'
+import type { AcceptedMessage, Message } from '#proto/messaging/v1/messaging_pb.js'
+import { GatewayError } from '../errors.ts'
 import { Answers, NoQuery } from '../schemas/fields.ts'
 import {
   HistoryAnswer,
   HistoryQuery,
   type MessageAnswer,
+  RetryParams,
   SendMessageAnswer,
   SendMessageBody,
 } from '../schemas/messages.ts'
@@ -12,7 +14,7 @@ import { timeOf, toUint32 } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
 
-/** POST and GET /messages */
+/** POST and GET /messages, POST /messages/{clientOperationId}/retry */
 export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, batcher }) => {
   app.post(
     '/messages',
@@ -33,15 +35,35 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       const { credentials } = visitorOf(request)
       const accepted = await batcher.send({ ...request.body, credentials })
       markReplayed(reply, accepted.replayed)
-      return reply.code(202).send({
-        clientOperationId: accepted.clientOperationId,
-        messageId: accepted.messageId,
-        sessionId: accepted.sessionId,
-        conversationId: accepted.conversationId,
-        sequence: accepted.sequence,
-        state: accepted.state,
-        acceptedAt: timeOf(accepted.acceptedAt),
-      })
+      return reply.code(202).send(toAccepted(accepted))
+    },
+  )
+
+  app.post(
+    '/messages/:clientOperationId/retry',
+    {
+      schema: {
+        params: RetryParams,
+        body: SendMessageBody,
+        querystring: NoQuery,
+        response: Answers({ 202: SendMessageAnswer }),
+      },
+      config: {
+        scoped: true,
+        advertisedBy: 'messageRetryRoute',
+        idempotent: true,
+        keyField: 'clientOperationId',
+        rate: 'sends',
+      },
+    },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      if (request.params.clientOperationId !== request.body.clientOperationId) {
+        throw new GatewayError('ValidationFailed', { issues: [{ path: '/clientOperationId', rule: 'const' }] })
+      }
+      const accepted = await batcher.send({ ...request.body, credentials, retryRoute: true })
+      markReplayed(reply, accepted.replayed)
+      return reply.code(202).send(toAccepted(accepted))
     },
   )
 
@@ -70,6 +92,19 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       return { messages: page.messages.map(toAnswer), hasMore, lastSequence, oldestSequence }
     },
   )
+}
+
+function toAccepted(accepted: AcceptedMessage): SendMessageAnswer {
+  const { clientOperationId, messageId, sessionId, conversationId, sequence, state, acceptedAt } = accepted
+  return {
+    clientOperationId,
+    messageId,
+    sessionId,
+    conversationId,
+    sequence,
+    state,
+    acceptedAt: timeOf(acceptedAt),
+  }
 }
 
 function toAnswer(message: Message): MessageAnswer {

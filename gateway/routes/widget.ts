@@ -1,4 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
+import { requireAdvertised } from '../checks/advertised.ts'
 import { requireContentType } from '../checks/content-type.ts'
 import { createGrantCheck } from '../checks/grant.ts'
 import { requireIdempotencyKey, requireMatchingKey } from '../checks/idempotency.ts'
@@ -15,9 +16,11 @@ import type { SharedBuckets } from '../shared-rate-limiter.ts'
 import { commandRoutes } from './commands.ts'
 import { configRoutes } from './config.ts'
 import { eventRoutes } from './events.ts'
+import { formRoutes } from './forms.ts'
 import { messageRoutes } from './messages.ts'
 import type { RouteDeps } from './route-deps.ts'
 import { sessionRoutes } from './sessions.ts'
+import { typingRoutes } from './typing.ts'
 
 export const WIDGET_PREFIX = '/api/integrations/v1/widget'
 
@@ -44,6 +47,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
   app.addHook('onRequest', requireVersion)
   app.addHook('onRequest', refuseUrlCredentials)
   app.addHook('onRequest', createGrantCheck(deps.grants))
+  app.addHook('onRequest', requireAdvertised)
   app.addHook('onRequest', requireContentType)
   app.addHook('onRequest', requireIdempotencyKey)
   app.addHook('preValidation', readQueryNumbers)
@@ -52,7 +56,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
 
   // Picked, since `deps` is also this plugin's options: its prefix is not to be added twice.
   const { core, batcher, streams } = deps
-  for (const routes of [configRoutes, sessionRoutes, messageRoutes, eventRoutes]) {
+  for (const routes of [configRoutes, sessionRoutes, messageRoutes, eventRoutes, typingRoutes, formRoutes]) {
     await app.register(routes, { core, batcher, streams })
   }
   const { SCREENSHOT_MAX_BYTES, REQUEST_TIMEOUT_MS, CORE_DEADLINE_MS } = deps.config

@@ -5,6 +5,19 @@ export const ConfigParams = Strict({ publicSiteKey: { ...Identifier, examples: [
 
 const Count = Type.Integer({ minimum: 0 })
 
+const Form = Strict({
+  fields: Type.Array(
+    Strict({
+      name: Type.String(),
+      label: Type.String(),
+      type: OneOf(['text', 'email', 'tel', 'textarea']),
+      required: Type.Boolean(),
+      maxLength: Count,
+    }),
+  ),
+})
+export type FormAnswer = Static<typeof Form>
+
 /** Safe public bootstrap configuration of an installation. */
 export const WidgetConfigAnswer = Strict(
   {
@@ -29,7 +42,7 @@ export const WidgetConfigAnswer = Strict(
       offlineForm: Type.Boolean(),
       messageRetryRoute: Type.Boolean(),
     }),
-    forms: Strict({}),
+    forms: Strict({ preChat: Type.Optional(Form), offline: Type.Optional(Form) }),
     consent: Strict({ required: Type.Boolean(), policyUrl: Type.Optional(Type.String()) }),
     availability: Strict({ online: Type.Boolean() }),
     limits: Strict({

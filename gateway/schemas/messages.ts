@@ -41,6 +41,9 @@ export const SendMessageAnswer = Strict(
     ],
   },
 )
+export const RetryParams = Strict({ clientOperationId: OperationId })
+
+export type SendMessageAnswer = Static<typeof SendMessageAnswer>
 
 export const HistoryQuery = Strict(
   {

@@ -7,7 +7,7 @@
 // @generated from file service/messaging/v1/messaging.proto (package service.messaging.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message as Message$1 } from "@bufbuild/protobuf";
 import type { PageContext, VisitorCredentials } from "../../session/v1/visitor_pb.js";
 import type { ErrorInfo } from "../../error/v1/error_pb.js";
@@ -77,6 +77,13 @@ export declare type VisitorMessage = Message$1<"service.messaging.v1.VisitorMess
    * @generated from field: optional service.session.v1.PageContext page_context = 6;
    */
   pageContext?: PageContext | undefined;
+
+  /**
+   * It came by the retry route, which is refused with RouteNotAdvertised where the installation does not advertise it.
+   *
+   * @generated from field: bool retry_route = 7;
+   */
+  retryRoute: boolean;
 };
 
 /**
@@ -477,6 +484,8 @@ export declare type SendAgentMessageRequest = Message$1<"service.messaging.v1.Se
   body: string;
 
   /**
+   * Left out: the assigned agent, if there is one.
+   *
    * @generated from field: service.messaging.v1.Agent agent = 4;
    */
   agent?: Agent | undefined;
@@ -535,6 +544,13 @@ export declare type ListConversationsRequest = Message$1<"service.messaging.v1.L
    * @generated from field: optional string page_token = 3;
    */
   pageToken?: string | undefined;
+
+  /**
+   * Left out or unspecified: both.
+   *
+   * @generated from field: service.messaging.v1.ConversationStatus status = 4;
+   */
+  status: ConversationStatus;
 };
 
 /**
@@ -606,6 +622,18 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
    * @generated from field: uint32 last_sequence = 7;
    */
   lastSequence: number;
+
+  /**
+   * @generated from field: service.messaging.v1.ConversationStatus status = 8;
+   */
+  status: ConversationStatus;
+
+  /**
+   * The assigned agent.
+   *
+   * @generated from field: optional service.messaging.v1.Agent agent = 9;
+   */
+  agent?: Agent | undefined;
 };
 
 /**
@@ -613,6 +641,384 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
  * Use `create(ConversationSchema)` to create a new message.
  */
 export declare const ConversationSchema: GenMessage<Conversation>;
+
+/**
+ * @generated from message service.messaging.v1.SetTypingRequest
+ */
+export declare type SetTypingRequest = Message$1<"service.messaging.v1.SetTypingRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * @generated from field: service.messaging.v1.TypingState state = 2;
+   */
+  state: TypingState;
+
+  /**
+   * Left out: the assigned agent, if there is one.
+   *
+   * @generated from field: service.messaging.v1.Agent agent = 3;
+   */
+  agent?: Agent | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.SetTypingRequest.
+ * Use `create(SetTypingRequestSchema)` to create a new message.
+ */
+export declare const SetTypingRequestSchema: GenMessage<SetTypingRequest>;
+
+/**
+ * @generated from message service.messaging.v1.SetTypingResponse
+ */
+export declare type SetTypingResponse = Message$1<"service.messaging.v1.SetTypingResponse"> & {
+};
+
+/**
+ * Describes the message service.messaging.v1.SetTypingResponse.
+ * Use `create(SetTypingResponseSchema)` to create a new message.
+ */
+export declare const SetTypingResponseSchema: GenMessage<SetTypingResponse>;
+
+/**
+ * @generated from message service.messaging.v1.SetVisitorTypingRequest
+ */
+export declare type SetVisitorTypingRequest = Message$1<"service.messaging.v1.SetVisitorTypingRequest"> & {
+  /**
+   * @generated from field: service.session.v1.VisitorCredentials credentials = 1;
+   */
+  credentials?: VisitorCredentials | undefined;
+
+  /**
+   * @generated from field: service.messaging.v1.TypingState state = 2;
+   */
+  state: TypingState;
+};
+
+/**
+ * Describes the message service.messaging.v1.SetVisitorTypingRequest.
+ * Use `create(SetVisitorTypingRequestSchema)` to create a new message.
+ */
+export declare const SetVisitorTypingRequestSchema: GenMessage<SetVisitorTypingRequest>;
+
+/**
+ * @generated from message service.messaging.v1.SetVisitorTypingResponse
+ */
+export declare type SetVisitorTypingResponse = Message$1<"service.messaging.v1.SetVisitorTypingResponse"> & {
+};
+
+/**
+ * Describes the message service.messaging.v1.SetVisitorTypingResponse.
+ * Use `create(SetVisitorTypingResponseSchema)` to create a new message.
+ */
+export declare const SetVisitorTypingResponseSchema: GenMessage<SetVisitorTypingResponse>;
+
+/**
+ * @generated from message service.messaging.v1.UpdateMessageStateRequest
+ */
+export declare type UpdateMessageStateRequest = Message$1<"service.messaging.v1.UpdateMessageStateRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * The visitor's messages up to here, this one included.
+   *
+   * @generated from field: uint32 up_to_sequence = 2;
+   */
+  upToSequence: number;
+
+  /**
+   * "sent", "delivered" or "read".
+   *
+   * @generated from field: string state = 3;
+   */
+  state: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.UpdateMessageStateRequest.
+ * Use `create(UpdateMessageStateRequestSchema)` to create a new message.
+ */
+export declare const UpdateMessageStateRequestSchema: GenMessage<UpdateMessageStateRequest>;
+
+/**
+ * @generated from message service.messaging.v1.UpdateMessageStateResponse
+ */
+export declare type UpdateMessageStateResponse = Message$1<"service.messaging.v1.UpdateMessageStateResponse"> & {
+  /**
+   * How many messages changed, 100 at most, the oldest first.
+   *
+   * @generated from field: uint32 changed = 1;
+   */
+  changed: number;
+
+  /**
+   * How many are left to change: the same call again goes on. Counted up to 10,000.
+   *
+   * @generated from field: uint32 remaining = 2;
+   */
+  remaining: number;
+};
+
+/**
+ * Describes the message service.messaging.v1.UpdateMessageStateResponse.
+ * Use `create(UpdateMessageStateResponseSchema)` to create a new message.
+ */
+export declare const UpdateMessageStateResponseSchema: GenMessage<UpdateMessageStateResponse>;
+
+/**
+ * @generated from message service.messaging.v1.AssignAgentRequest
+ */
+export declare type AssignAgentRequest = Message$1<"service.messaging.v1.AssignAgentRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * @generated from field: service.messaging.v1.Agent agent = 2;
+   */
+  agent?: Agent | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.AssignAgentRequest.
+ * Use `create(AssignAgentRequestSchema)` to create a new message.
+ */
+export declare const AssignAgentRequestSchema: GenMessage<AssignAgentRequest>;
+
+/**
+ * @generated from message service.messaging.v1.AssignAgentResponse
+ */
+export declare type AssignAgentResponse = Message$1<"service.messaging.v1.AssignAgentResponse"> & {
+  /**
+   * @generated from field: service.messaging.v1.Conversation conversation = 1;
+   */
+  conversation?: Conversation | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.AssignAgentResponse.
+ * Use `create(AssignAgentResponseSchema)` to create a new message.
+ */
+export declare const AssignAgentResponseSchema: GenMessage<AssignAgentResponse>;
+
+/**
+ * @generated from message service.messaging.v1.UnassignAgentRequest
+ */
+export declare type UnassignAgentRequest = Message$1<"service.messaging.v1.UnassignAgentRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.UnassignAgentRequest.
+ * Use `create(UnassignAgentRequestSchema)` to create a new message.
+ */
+export declare const UnassignAgentRequestSchema: GenMessage<UnassignAgentRequest>;
+
+/**
+ * @generated from message service.messaging.v1.UnassignAgentResponse
+ */
+export declare type UnassignAgentResponse = Message$1<"service.messaging.v1.UnassignAgentResponse"> & {
+  /**
+   * @generated from field: service.messaging.v1.Conversation conversation = 1;
+   */
+  conversation?: Conversation | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.UnassignAgentResponse.
+ * Use `create(UnassignAgentResponseSchema)` to create a new message.
+ */
+export declare const UnassignAgentResponseSchema: GenMessage<UnassignAgentResponse>;
+
+/**
+ * @generated from message service.messaging.v1.CloseConversationRequest
+ */
+export declare type CloseConversationRequest = Message$1<"service.messaging.v1.CloseConversationRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.CloseConversationRequest.
+ * Use `create(CloseConversationRequestSchema)` to create a new message.
+ */
+export declare const CloseConversationRequestSchema: GenMessage<CloseConversationRequest>;
+
+/**
+ * @generated from message service.messaging.v1.CloseConversationResponse
+ */
+export declare type CloseConversationResponse = Message$1<"service.messaging.v1.CloseConversationResponse"> & {
+  /**
+   * @generated from field: service.messaging.v1.Conversation conversation = 1;
+   */
+  conversation?: Conversation | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.CloseConversationResponse.
+ * Use `create(CloseConversationResponseSchema)` to create a new message.
+ */
+export declare const CloseConversationResponseSchema: GenMessage<CloseConversationResponse>;
+
+/**
+ * @generated from message service.messaging.v1.WatchConversationsRequest
+ */
+export declare type WatchConversationsRequest = Message$1<"service.messaging.v1.WatchConversationsRequest"> & {
+  /**
+   * Left out: the workspace of the token, or every one for a token that may act for all.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.WatchConversationsRequest.
+ * Use `create(WatchConversationsRequestSchema)` to create a new message.
+ */
+export declare const WatchConversationsRequestSchema: GenMessage<WatchConversationsRequest>;
+
+/**
+ * @generated from message service.messaging.v1.WatchConversationsResponse
+ */
+export declare type WatchConversationsResponse = Message$1<"service.messaging.v1.WatchConversationsResponse"> & {
+  /**
+   * @generated from oneof service.messaging.v1.WatchConversationsResponse.frame
+   */
+  frame: {
+    /**
+     * @generated from field: service.messaging.v1.InboxReady ready = 1;
+     */
+    value: InboxReady;
+    case: "ready";
+  } | {
+    /**
+     * @generated from field: service.messaging.v1.ConversationChanged changed = 2;
+     */
+    value: ConversationChanged;
+    case: "changed";
+  } | {
+    /**
+     * @generated from field: service.messaging.v1.InboxHeartbeat heartbeat = 3;
+     */
+    value: InboxHeartbeat;
+    case: "heartbeat";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message service.messaging.v1.WatchConversationsResponse.
+ * Use `create(WatchConversationsResponseSchema)` to create a new message.
+ */
+export declare const WatchConversationsResponseSchema: GenMessage<WatchConversationsResponse>;
+
+/**
+ * From here on every change is told. When it comes again, changes before it may not have been told: list again.
+ *
+ * @generated from message service.messaging.v1.InboxReady
+ */
+export declare type InboxReady = Message$1<"service.messaging.v1.InboxReady"> & {
+};
+
+/**
+ * Describes the message service.messaging.v1.InboxReady.
+ * Use `create(InboxReadySchema)` to create a new message.
+ */
+export declare const InboxReadySchema: GenMessage<InboxReady>;
+
+/**
+ * Nothing to tell, and the call is alive.
+ *
+ * @generated from message service.messaging.v1.InboxHeartbeat
+ */
+export declare type InboxHeartbeat = Message$1<"service.messaging.v1.InboxHeartbeat"> & {
+};
+
+/**
+ * Describes the message service.messaging.v1.InboxHeartbeat.
+ * Use `create(InboxHeartbeatSchema)` to create a new message.
+ */
+export declare const InboxHeartbeatSchema: GenMessage<InboxHeartbeat>;
+
+/**
+ * A conversation went on.
+ *
+ * @generated from message service.messaging.v1.ConversationChanged
+ */
+export declare type ConversationChanged = Message$1<"service.messaging.v1.ConversationChanged"> & {
+  /**
+   * As it is now.
+   *
+   * @generated from field: service.messaging.v1.Conversation conversation = 1;
+   */
+  conversation?: Conversation | undefined;
+
+  /**
+   * What happened, in order. The same event may be told twice: it has the same sequence then.
+   *
+   * @generated from field: repeated service.messaging.v1.InboxEvent events = 2;
+   */
+  events: InboxEvent[];
+};
+
+/**
+ * Describes the message service.messaging.v1.ConversationChanged.
+ * Use `create(ConversationChangedSchema)` to create a new message.
+ */
+export declare const ConversationChangedSchema: GenMessage<ConversationChanged>;
+
+/**
+ * @generated from message service.messaging.v1.InboxEvent
+ */
+export declare type InboxEvent = Message$1<"service.messaging.v1.InboxEvent"> & {
+  /**
+   * @generated from field: uint32 sequence = 1;
+   */
+  sequence: number;
+
+  /**
+   * Event name (specification, section 6.2), for example "typing.started".
+   *
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp occurred_at = 3;
+   */
+  occurredAt?: Timestamp | undefined;
+
+  /**
+   * Of a message's event.
+   *
+   * @generated from field: optional service.messaging.v1.Message message = 4;
+   */
+  message?: Message | undefined;
+
+  /**
+   * Of a typing event.
+   *
+   * @generated from field: optional service.messaging.v1.Author author = 5;
+   */
+  author?: Author | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.InboxEvent.
+ * Use `create(InboxEventSchema)` to create a new message.
+ */
+export declare const InboxEventSchema: GenMessage<InboxEvent>;
 
 /**
  * @generated from message service.messaging.v1.WatchEventsRequest
@@ -952,6 +1358,56 @@ export declare type Closed = Message$1<"service.messaging.v1.Closed"> & {
 export declare const ClosedSchema: GenMessage<Closed>;
 
 /**
+ * @generated from enum service.messaging.v1.ConversationStatus
+ */
+export enum ConversationStatus {
+  /**
+   * @generated from enum value: CONVERSATION_STATUS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: CONVERSATION_STATUS_OPEN = 1;
+   */
+  OPEN = 1,
+
+  /**
+   * @generated from enum value: CONVERSATION_STATUS_CLOSED = 2;
+   */
+  CLOSED = 2,
+}
+
+/**
+ * Describes the enum service.messaging.v1.ConversationStatus.
+ */
+export declare const ConversationStatusSchema: GenEnum<ConversationStatus>;
+
+/**
+ * @generated from enum service.messaging.v1.TypingState
+ */
+export enum TypingState {
+  /**
+   * @generated from enum value: TYPING_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: TYPING_STATE_STARTED = 1;
+   */
+  STARTED = 1,
+
+  /**
+   * @generated from enum value: TYPING_STATE_STOPPED = 2;
+   */
+  STOPPED = 2,
+}
+
+/**
+ * Describes the enum service.messaging.v1.TypingState.
+ */
+export declare const TypingStateSchema: GenEnum<TypingState>;
+
+/**
  * @generated from service service.messaging.v1.MessagingService
  */
 export declare const MessagingService: GenService<{
@@ -1018,6 +1474,80 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof ListConversationsRequestSchema;
     output: typeof ListConversationsResponseSchema;
+  },
+  /**
+   * An agent types, or stopped. A start ends by itself after 8 seconds, unless it is renewed, and with the agent's next
+   * message. Errors: NotFound, ValidationFailed.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.SetTyping
+   */
+  setTyping: {
+    methodKind: "unary";
+    input: typeof SetTypingRequestSchema;
+    output: typeof SetTypingResponseSchema;
+  },
+  /**
+   * The same of a visitor, as POST /typing carries it.
+   * Errors: as SessionService.AuthorizeGrant, ValidationFailed, RouteNotAdvertised.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.SetVisitorTyping
+   */
+  setVisitorTyping: {
+    methodKind: "unary";
+    input: typeof SetVisitorTypingRequestSchema;
+    output: typeof SetVisitorTypingResponseSchema;
+  },
+  /**
+   * Tells how far the visitor's messages have come, forwards only. Errors: NotFound, ValidationFailed.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.UpdateMessageState
+   */
+  updateMessageState: {
+    methodKind: "unary";
+    input: typeof UpdateMessageStateRequestSchema;
+    output: typeof UpdateMessageStateResponseSchema;
+  },
+  /**
+   * Names the agent whom the visitor talks to; the one before is replaced. Errors: NotFound, ValidationFailed.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.AssignAgent
+   */
+  assignAgent: {
+    methodKind: "unary";
+    input: typeof AssignAgentRequestSchema;
+    output: typeof AssignAgentResponseSchema;
+  },
+  /**
+   * Takes the assignment back; without one it changes nothing. Errors: NotFound.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.UnassignAgent
+   */
+  unassignAgent: {
+    methodKind: "unary";
+    input: typeof UnassignAgentRequestSchema;
+    output: typeof UnassignAgentResponseSchema;
+  },
+  /**
+   * Closes a conversation; a closed one stays as it is. The next message, of either side, opens it again.
+   * Errors: NotFound.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.CloseConversation
+   */
+  closeConversation: {
+    methodKind: "unary";
+    input: typeof CloseConversationRequestSchema;
+    output: typeof CloseConversationResponseSchema;
+  },
+  /**
+   * An operator's inbox, live. The first frame is `ready`, at once: what changes from then on is told, so list after it.
+   * A watcher that does not read is ended with resource_exhausted and may come again.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.WatchConversations
+   */
+  watchConversations: {
+    methodKind: "server_streaming";
+    input: typeof WatchConversationsRequestSchema;
+    output: typeof WatchConversationsResponseSchema;
   },
 }>;
 

@@ -135,6 +135,13 @@ export declare type WidgetConfig = Message<"service.session.v1.WidgetConfig"> & 
    * @generated from field: service.session.v1.Realtime realtime = 9;
    */
   realtime?: Realtime | undefined;
+
+  /**
+   * Those that the capabilities advertise.
+   *
+   * @generated from field: service.session.v1.Forms forms = 10;
+   */
+  forms?: Forms | undefined;
 };
 
 /**
@@ -142,6 +149,91 @@ export declare type WidgetConfig = Message<"service.session.v1.WidgetConfig"> & 
  * Use `create(WidgetConfigSchema)` to create a new message.
  */
 export declare const WidgetConfigSchema: GenMessage<WidgetConfig>;
+
+/**
+ * The forms that a visitor may fill in.
+ *
+ * @generated from message service.session.v1.Forms
+ */
+export declare type Forms = Message<"service.session.v1.Forms"> & {
+  /**
+   * @generated from field: optional service.session.v1.Form pre_chat = 1;
+   */
+  preChat?: Form | undefined;
+
+  /**
+   * @generated from field: optional service.session.v1.Form offline = 2;
+   */
+  offline?: Form | undefined;
+};
+
+/**
+ * Describes the message service.session.v1.Forms.
+ * Use `create(FormsSchema)` to create a new message.
+ */
+export declare const FormsSchema: GenMessage<Forms>;
+
+/**
+ * @generated from message service.session.v1.Form
+ */
+export declare type Form = Message<"service.session.v1.Form"> & {
+  /**
+   * 1 to 20, each with a name of its own.
+   *
+   * @generated from field: repeated service.session.v1.FormField fields = 1;
+   */
+  fields: FormField[];
+};
+
+/**
+ * Describes the message service.session.v1.Form.
+ * Use `create(FormSchema)` to create a new message.
+ */
+export declare const FormSchema: GenMessage<Form>;
+
+/**
+ * @generated from message service.session.v1.FormField
+ */
+export declare type FormField = Message<"service.session.v1.FormField"> & {
+  /**
+   * 1 to 64 characters of A-Z a-z 0-9 _ -.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * 1 to 128 characters.
+   *
+   * @generated from field: string label = 2;
+   */
+  label: string;
+
+  /**
+   * "text", "email", "tel" or "textarea".
+   *
+   * @generated from field: string type = 3;
+   */
+  type: string;
+
+  /**
+   * @generated from field: bool required = 4;
+   */
+  required: boolean;
+
+  /**
+   * 1 to 4,000 characters. If left out: 256 for text, 254 for email, 32 for tel, 4,000 for a textarea.
+   *
+   * @generated from field: optional uint32 max_length = 5;
+   */
+  maxLength?: number | undefined;
+};
+
+/**
+ * Describes the message service.session.v1.FormField.
+ * Use `create(FormFieldSchema)` to create a new message.
+ */
+export declare const FormFieldSchema: GenMessage<FormField>;
 
 /**
  * @generated from message service.session.v1.Appearance
@@ -579,6 +671,13 @@ export declare type AuthorizeGrantResponse = Message<"service.session.v1.Authori
    * @generated from field: google.protobuf.Timestamp expires_at = 2;
    */
   expiresAt?: Timestamp | undefined;
+
+  /**
+   * What the session's installation advertises.
+   *
+   * @generated from field: service.session.v1.Capabilities capabilities = 3;
+   */
+  capabilities?: Capabilities | undefined;
 };
 
 /**

@@ -7,7 +7,7 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { Appearance, Capabilities } from "../../session/v1/session_pb.js";
+import type { Appearance, Capabilities, Forms } from "../../session/v1/session_pb.js";
 
 /**
  * Describes the file service/workspace/v1/workspace.proto.
@@ -211,6 +211,11 @@ export declare type CreateInstallationRequest = Message<"service.workspace.v1.Cr
    * @generated from field: optional string default_locale = 5;
    */
   defaultLocale?: string | undefined;
+
+  /**
+   * @generated from field: optional service.session.v1.Forms forms = 6;
+   */
+  forms?: Forms | undefined;
 };
 
 /**
@@ -290,6 +295,11 @@ export declare type Installation = Message<"service.workspace.v1.Installation"> 
    * @generated from field: repeated string identity_key_ids = 9;
    */
   identityKeyIds: string[];
+
+  /**
+   * @generated from field: service.session.v1.Forms forms = 10;
+   */
+  forms?: Forms | undefined;
 };
 
 /**
@@ -360,6 +370,13 @@ export declare type UpdateInstallationRequest = Message<"service.workspace.v1.Up
    * @generated from field: optional string default_locale = 6;
    */
   defaultLocale?: string | undefined;
+
+  /**
+   * A form that is given replaces the one before; one that is left out stays. One without fields is taken away.
+   *
+   * @generated from field: optional service.session.v1.Forms forms = 7;
+   */
+  forms?: Forms | undefined;
 };
 
 /**

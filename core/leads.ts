@@ -1,0 +1,98 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { ConversationAccess } from './conversation-access.ts'
+import { type FieldIssue, ServiceError } from './errors.ts'
+import { formIssues, formKinds } from './forms.ts'
+import { hashInput } from './idempotency.ts'
+import { newId } from './ids.ts'
+import { field, isIdempotencyKey, text, validate } from './rules.ts'
+import type { LeadStore } from './store/leads.ts'
+import type { FormKind, WorkspaceStore } from './store/workspaces.ts'
+import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
+
+export interface FormSubmission {
+  credentials: VisitorCredentials
+  form: FormKind
+  fields: Record<string, string>
+  idempotencyKey: string
+}
+
+export interface Leads {
+  /** Records a lead; its id. Errors: NotFound, ValidationFailed. */
+  capture(
+    lead: { workspaceId: string; source: string; fields: Record<string, string>; conversationId?: string },
+    scope: string | undefined,
+  ): Promise<string>
+  /**
+   * A form that a visitor filled in, as one logical operation; a lead comes of it. Errors: those of
+   * VisitorAccess.authorize, RouteNotAdvertised, ValidationFailed, IdempotencyKeyInvalid, IdempotencyConflict.
+   */
+  submitForm(submission: FormSubmission): Promise<{ formSubmissionId: string; replayed: boolean }>
+}
+
+const maxFields = 50
+const maxValue = 4000
+const fieldName = /^[A-Za-z0-9_-]{1,64}$/
+
+export function createLeads(dependencies: {
+  store: LeadStore
+  workspaceStore: Pick<WorkspaceStore, 'findWorkspace'>
+  access: VisitorAccess
+  conversationAccess: ConversationAccess
+  now: () => number
+}): Leads {
+  const { store, workspaceStore, access, conversationAccess, now } = dependencies
+
+  return {
+    async capture({ workspaceId, source, fields, conversationId }, scope) {
+      if (scope !== undefined && scope !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
+      if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
+      validate(field('/source', source, text(1, 64)), ...leadFieldIssues(fields))
+      if (conversationId !== undefined) await conversationAccess.find(conversationId, workspaceId)
+      const leadId = newId('lead')
+      await store.insert({
+        leadId,
+        workspaceId,
+        source,
+        fields,
+        ...(conversationId === undefined ? {} : { conversationId }),
+        createdAt: new Date(now()),
+      })
+      return leadId
+    },
+
+    async submitForm({ credentials, form, fields, idempotencyKey }) {
+      const { session, installation } = await access.authorize(credentials)
+      const { capability, source } = formKinds[form]
+      if (!installation.capabilities[capability]) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+      if (!isIdempotencyKey(idempotencyKey)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
+      validate(...formIssues(installation.forms?.[form] ?? [], fields))
+      const { sessionId, workspaceId, conversationId } = session
+      const formSubmissionId = newId('frm')
+      const inputHash = hashInput({ form, fields })
+      const earlier = await store.insert({
+        leadId: newId('lead'),
+        workspaceId,
+        source,
+        fields,
+        conversationId,
+        formSubmissionId,
+        createdAt: new Date(now()),
+        operationKey: `${sessionId} ${form} ${idempotencyKey}`,
+        inputHash,
+      })
+      if (!earlier) return { formSubmissionId, replayed: false }
+      if (earlier.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+      return { formSubmissionId: earlier.formSubmissionId ?? '', replayed: true }
+    },
+  }
+}
+
+function leadFieldIssues(fields: Record<string, string>): (FieldIssue | undefined)[] {
+  const entries = Object.entries(fields)
+  if (entries.length > maxFields) return [{ path: '/fields', rule: 'maxProperties' }]
+  return entries.map(([name, value]) =>
+    fieldName.test(name)
+      ? field(`/fields/${name}`, value, text(0, maxValue))
+      : { path: '/fields', rule: 'propertyNames' },
+  )
+}

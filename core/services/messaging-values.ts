@@ -1,0 +1,58 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import {
+  type Agent as AgentMessage,
+  type ConversationSchema,
+  ConversationStatus,
+  type InboxEventSchema,
+  type Message,
+  MessageSchema,
+} from '#proto/messaging/v1/messaging_pb.js'
+import type { Agent, LogEvent } from '../log-events.ts'
+import { stateOf } from '../message-states.ts'
+import type { MessagePage } from '../messages.ts'
+import type { Conversation } from '../store/conversations.ts'
+
+export function toMessage(event: LogEvent): Message {
+  const { conversationId, sequence, occurredAt, message } = event
+  const createdAt = timestampFromDate(occurredAt)
+  return create(MessageSchema, { ...message, state: stateOf(event), conversationId, sequence, createdAt })
+}
+
+export function toPage({ messages, ...page }: MessagePage) {
+  return { ...page, messages: messages.map(toMessage) }
+}
+
+export function toConversation(conversation: Conversation): MessageInitShape<typeof ConversationSchema> {
+  const { conversationId, workspaceId, connectionId, createdAt, lastMessageAt, lastSequence, lastSessionId } =
+    conversation
+  const agent = conversation.assignment?.agent
+  return {
+    conversationId,
+    workspaceId,
+    connectionId,
+    sessionId: lastSessionId ?? '',
+    createdAt: timestampFromDate(createdAt),
+    ...(lastMessageAt && { lastMessageAt: timestampFromDate(lastMessageAt) }),
+    lastSequence: lastSequence ?? 0,
+    status: conversation.status === 'closed' ? ConversationStatus.CLOSED : ConversationStatus.OPEN,
+    ...(agent && { agent }),
+  }
+}
+
+export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEventSchema> {
+  const { sequence, type, occurredAt, message, data } = event
+  return {
+    sequence,
+    type,
+    occurredAt: timestampFromDate(occurredAt),
+    ...(message && { message: toMessage(event) }),
+    ...(data?.author && { author: data.author }),
+  }
+}
+
+export function fromAgent(message: AgentMessage | undefined): Agent | undefined {
+  if (!message) return undefined
+  const { displayName, avatarUrl } = message
+  return { displayName, ...(avatarUrl === undefined ? {} : { avatarUrl }) }
+}

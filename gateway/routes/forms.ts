@@ -1,0 +1,34 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { FormKind } from '#proto/lead/v1/lead_pb.js'
+import { idempotencyKeyOf } from '../checks/idempotency.ts'
+import { Answers, NoQuery } from '../schemas/fields.ts'
+import { SubmitFormAnswer, SubmitFormBody } from '../schemas/forms.ts'
+import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
+import { markReplayed } from './sessions.ts'
+
+const forms = [
+  { path: '/forms/pre-chat', form: FormKind.PRE_CHAT, advertisedBy: 'preChatForm' },
+  { path: '/forms/offline', form: FormKind.OFFLINE, advertisedBy: 'offlineForm' },
+] as const
+
+/** POST /forms/pre-chat, /forms/offline: where the installation advertises them. */
+export const formRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
+  for (const { path, form, advertisedBy } of forms) {
+    app.post(
+      path,
+      {
+        schema: { body: SubmitFormBody, querystring: NoQuery, response: Answers({ 202: SubmitFormAnswer }) },
+        config: { scoped: true, advertisedBy, idempotent: true, rate: 'calls' },
+      },
+      async (request, reply) => {
+        const { credentials } = visitorOf(request)
+        const { formSubmissionId, replayed } = await core.leads.submitForm(
+          { credentials, form, fields: request.body.fields, idempotencyKey: idempotencyKeyOf(request) },
+          callOptions(request),
+        )
+        markReplayed(reply, replayed)
+        return reply.code(202).send({ formSubmissionId })
+      },
+    )
+  }
+}
