@@ -7,21 +7,28 @@ import { createEventLog, type EventLog } from './event-log.ts'
 import { createFeeds, type Feeds } from './feeds.ts'
 import { createGrants } from './grants.ts'
 import { createIdempotency } from './idempotency.ts'
+import { createIdentification, type Identification } from './identification.ts'
+import { createIdentityAssertions } from './identity.ts'
 import { createInbox, type Inbox } from './inbox.ts'
 import { createKeyring, type SecretKey } from './keyring.ts'
 import { createLogHeads } from './log-heads.ts'
 import { createMessages, type Messages } from './messages.ts'
+import { createRenewals, type Renewals } from './renewal.ts'
 import { createReplayWindow } from './replay-window.ts'
 import { createSecretBox, type SecretBox } from './secret-box.ts'
+import { createSessionContents } from './session-content.ts'
 import { createSessionWatch } from './session-watch.ts'
 import { createSessions, type Sessions } from './sessions.ts'
 import { type ConversationStore, createConversationStore } from './store/conversations.ts'
 import type { Database } from './store/database.ts'
 import { createEventStore } from './store/events.ts'
 import { createIdempotencyStore } from './store/idempotency.ts'
+import { createNonceStore } from './store/nonces.ts'
 import { createSessionStore } from './store/sessions.ts'
+import { createSubjectStore } from './store/subjects.ts'
 import { createWakeupStore } from './store/wakeups.ts'
 import { createWorkspaceStore, type WorkspaceStore } from './store/workspaces.ts'
+import { createSubjects } from './subjects.ts'
 import { createSubscriptions, type Subscription, type Subscriptions } from './subscriptions.ts'
 import { createVisitorAccess, type VisitorAccess } from './visitor-access.ts'
 import { createWakeups } from './wakeups.ts'
@@ -35,6 +42,8 @@ export interface CoreContext {
   access: Access
   visitorAccess: VisitorAccess
   sessions: Sessions
+  renewals: Renewals
+  identification: Identification
   messages: Messages
   inbox: Inbox
   workspaces: Workspaces
@@ -110,12 +119,19 @@ export function createCoreContext({
       wakeups.logAdvanced(event.conversationId, event.sequence)
     },
   })
-  const sessionWatch = createSessionWatch({ access: visitorAccess, log, logger, now })
+  const sessionWatch = createSessionWatch({
+    access: visitorAccess,
+    log,
+    onSeen: (sessionId, conversationId) => subscriptions.sessionIsIn(sessionId, conversationId),
+    logger,
+    now,
+  })
   const window = { maxEvents: config.REPLAY_WINDOW_EVENTS, maxAge: config.REPLAY_WINDOW_SECONDS }
   const replayWindow = createReplayWindow(events, window, now)
   const subscriptions = createSubscriptions({
     feeds: () => feeds,
     replayWindow,
+    now,
     onOpened: ({ session }) => sessionWatch.add(session),
     onEnded: ({ session }) => sessionWatch.remove(session.sessionId),
   })
@@ -125,6 +141,7 @@ export function createCoreContext({
   const inbox = createInbox({ conversations, events, logger, now })
   const messages = createMessages({
     access: visitorAccess,
+    sessions: sessionStore,
     log,
     events,
     conversations,
@@ -136,15 +153,12 @@ export function createCoreContext({
       historyPageDefault: config.HISTORY_PAGE_DEFAULT,
     },
   })
-  const sessions = createSessions({
+  const contents = createSessionContents({ grants, conversations, events, replayWindow })
+  const sessionParts = {
     store: sessionStore,
     conversations,
-    events,
-    replayWindow,
-    workspaces,
-    directory,
+    contents,
     access: visitorAccess,
-    grants,
     keyring,
     idempotency: createIdempotency(createIdempotencyStore(collections), now),
     wakeups,
@@ -156,6 +170,32 @@ export function createCoreContext({
       idempotencyRetention: config.IDEMPOTENCY_RETENTION_SECONDS,
       pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
     },
+  }
+  const sessions = createSessions({ ...sessionParts, workspaces })
+  const renewals = createRenewals({ ...sessionParts, directory, grants })
+  const identification = createIdentification({
+    ...sessionParts,
+    nonces: createNonceStore(collections),
+    subjects: createSubjects({
+      store: createSubjectStore(collections),
+      sessions: sessionStore,
+      conversations,
+      events,
+      access: visitorAccess,
+      keyring,
+      wakeups,
+    }),
+    assertions: createIdentityAssertions({
+      secretBox,
+      now,
+      settings: {
+        assertionLifetime: config.IDENTITY_ASSERTION_LIFETIME_SECONDS,
+        clockSkew: config.IDENTITY_CLOCK_SKEW_SECONDS,
+        contextMaxKeys: config.IDENTITY_CONTEXT_MAX_KEYS,
+        contextMaxBytes: config.IDENTITY_CONTEXT_MAX_BYTES,
+      },
+    }),
+    log,
   })
 
   async function checkMissed() {
@@ -172,6 +212,8 @@ export function createCoreContext({
     access: createAccess(keyring, now),
     visitorAccess,
     sessions,
+    renewals,
+    identification,
     messages,
     inbox,
     workspaces,

@@ -28,7 +28,7 @@ export type SessionEndType =
   | 'connection.disabled'
   | 'session.closed'
 
-export type EventType = 'message.accepted' | 'message.received' | SessionEndType
+export type EventType = 'message.accepted' | 'message.received' | 'session.identified' | SessionEndType
 
 /** One event of a conversation's log. A message is the event that brought it. */
 export interface LogEvent {

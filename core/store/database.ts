@@ -11,7 +11,9 @@ import type { ConversationDocument } from './conversations.ts'
 import { durableWriteConcern } from './embedded/durable-write-concern.ts'
 import type { EventDocument } from './events.ts'
 import type { IdempotencyDocument } from './idempotency.ts'
+import type { NonceDocument } from './nonces.ts'
 import type { SessionDocument, VisitorDocument } from './sessions.ts'
+import type { SubjectDocument } from './subjects.ts'
 import type { WakeupDocument } from './wakeups.ts'
 import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from './workspaces.ts'
 
@@ -21,6 +23,8 @@ export interface Collections {
   installations: Collection<InstallationDocument>
   sessions: Collection<SessionDocument>
   visitors: Collection<VisitorDocument>
+  subjects: Collection<SubjectDocument>
+  nonces: Collection<NonceDocument>
   conversations: Collection<ConversationDocument>
   events: Collection<EventDocument>
   idempotency: Collection<IdempotencyDocument>
@@ -54,6 +58,12 @@ const indexes: IndexPlan[] = [
   ],
   ['conversations', { workspaceId: 1, lastMessageAt: -1, _id: -1 }, { name: 'by_activity' }],
   ['sessions', { visitorId: 1, status: 1 }, { name: 'by_visitor' }],
+  [
+    'sessions',
+    { 'identity.subjectId': 1, status: 1 },
+    { name: 'by_subject', partialFilterExpression: { 'identity.subjectId': { $exists: true } } },
+  ],
+  ['nonces', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['installations', { origins: 1 }, { name: 'by_origin' }],
   ['installations', { workspaceId: 1 }, { name: 'by_workspace' }],
   ['idempotency', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
@@ -100,6 +110,8 @@ function collectionsOf(db: Db): Collections {
     installations: db.collection('installations'),
     sessions: db.collection('sessions'),
     visitors: db.collection('visitors'),
+    subjects: db.collection('subjects'),
+    nonces: db.collection('nonces'),
     conversations: db.collection('conversations'),
     events: db.collection('events'),
     idempotency: db.collection('idempotency'),

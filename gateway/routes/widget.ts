@@ -13,7 +13,9 @@ import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
 import { readQueryNumbers } from '../schemas/validation.ts'
 import { configRoutes } from './config.ts'
 import { eventRoutes } from './events.ts'
+import { identityRoutes } from './identity.ts'
 import { messageRoutes } from './messages.ts'
+import { pageContextRoutes } from './page-context.ts'
 import type { RouteDeps } from './route-deps.ts'
 import { sessionRoutes } from './sessions.ts'
 
@@ -49,7 +51,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
 
   // Picked, since `deps` is also this plugin's options: its prefix is not to be added twice.
   const { core, batcher, streams } = deps
-  for (const routes of [configRoutes, sessionRoutes, messageRoutes, eventRoutes]) {
+  for (const routes of [configRoutes, sessionRoutes, identityRoutes, pageContextRoutes, messageRoutes, eventRoutes]) {
     await app.register(routes, { core, batcher, streams })
   }
 }

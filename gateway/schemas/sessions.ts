@@ -14,6 +14,11 @@ export const RenewSessionBody = Strict({
   lastSeenEventId: Type.Optional(EventId),
 })
 
+export const IdentifyBody = Strict({
+  /** Compact JWS; what is in it the core verifies. */
+  assertion: Type.String({ minLength: 1, maxLength: 8192 }),
+})
+
 export const CloseSessionBody = Strict({ scope: OneOf(['panel', 'continuity']) })
 
 /** Session content (specification, section 2.2). */
