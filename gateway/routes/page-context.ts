@@ -20,7 +20,7 @@ export const pageContextRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (ap
         callOptions(request),
       )
       markReplayed(reply, replayed)
-      return reply.code(204).send()
+      return reply.code(204).send(null)
     },
   )
 }
