@@ -5,7 +5,7 @@ import type { TestDatabase } from '../test/support/test-database.ts'
 import { readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
 import type { SessionContent } from './session-content.ts'
-import { openDatabase } from './store/database.ts'
+import { type Collections, type Database, openDatabase } from './store/database.ts'
 import type { SubscriptionSink } from './subscriptions.ts'
 
 /** The page's origin of every test visitor. */
@@ -20,15 +20,11 @@ export async function startTestCores(
 ) {
   let ahead = 0
   const now = () => Date.now() + ahead
+  const openCore = (database: Database) =>
+    createCoreContext({ config: readCoreConfig(env), secretKeys, database, logger: pino({ level: 'silent' }), now })
   const cores: CoreContext[] = []
   for (let index = 0; index < count; index += 1) {
-    const core = createCoreContext({
-      config: readCoreConfig(env),
-      secretKeys,
-      database: await openDatabase({ uri, name, timeoutMs: 5000 }),
-      logger: pino({ level: 'silent' }),
-      now,
-    })
+    const core = openCore(await openDatabase({ uri, name, timeoutMs: 5000 }))
     core.start()
     cores.push(core)
   }
@@ -49,6 +45,8 @@ export async function startTestCores(
     connectionId,
     publicSiteKey,
     now,
+    /** A core that dies after so many writes: none after that reaches the database. */
+    mortalCore: (writes: number) => openCore(mortal(first.database, writes)),
     /** Moves the clock of all cores, in seconds. */
     advance(seconds: number) {
       ahead += seconds * 1000
@@ -125,3 +123,26 @@ export async function startTestCores(
 }
 
 export type TestCores = Awaited<ReturnType<typeof startTestCores>>
+
+const writing = new Set(['insertOne', 'insertMany', 'updateOne', 'updateMany', 'replaceOne', 'deleteOne', 'bulkWrite'])
+
+function mortal(database: Database, writes: number): Database {
+  let left = writes
+  const collections = Object.entries(database.collections).map(([name, collection]) => [
+    name,
+    new Proxy(collection, {
+      get(target, property) {
+        const value = Reflect.get(target, property)
+        if (typeof value !== 'function') return value
+        return (...call: unknown[]) => {
+          if (writing.has(String(property))) {
+            if (left <= 0) return Promise.reject(new Error('dead'))
+            if (name !== 'wakeups') left -= 1
+          }
+          return value.apply(target, call)
+        }
+      },
+    }),
+  ])
+  return { ...database, collections: Object.fromEntries(collections) as Collections, close: async () => {} }
+}
