@@ -116,6 +116,19 @@ describe('the first identification of a session', () => {
     expect(later.conversationId).toBe(session.conversationId)
   })
 
+  it('begins anew where the conversation of the subject has been closed', async () => {
+    const sub = newSubject()
+    const before = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    await cores.send(before, 'solved')
+    const { conversations } = here.database.collections
+    await conversations.updateOne({ _id: before.conversationId }, { $set: { status: 'closed' } })
+    const session = await cores.newSession()
+    const next = await cores.identify(session, cores.sign({ sub }))
+    expect(next).toMatchObject({ conversationId: session.conversationId, continuityState: 'new' })
+    const later = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    expect(later.conversationId).toBe(session.conversationId)
+  })
+
   it('takes the sessions along that wait for the subject in an empty conversation', async () => {
     const sub = newSubject()
     const waiting = await cores.identify(await cores.newSession(there), cores.sign({ sub }), { core: there })
@@ -328,6 +341,12 @@ describe('an assertion', () => {
     const clearKey = randomUUID()
     const cleared = await cores.clear(first, { key: clearKey })
     expect(await cores.clear(first, { key: clearKey, core: there })).toEqual(cleared)
+    expect(await codeOf(cores.identify(ada, cores.sign(), { key }))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(cores.identify(ada, assertion))).toBe('SESSION_CLOSED')
+    // Its record is gone, and the key comes with another assertion: that is no repeat.
+    await here.database.collections.idempotency.deleteMany({})
+    expect(await codeOf(cores.identify(ada, cores.sign(), { key }))).toBe('SESSION_CLOSED')
+    expect(await cores.identify(ada, assertion, { key })).toMatchObject({ sessionId: first.sessionId })
   })
 
   it.each([

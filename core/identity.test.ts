@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { SignJWT } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type AssertionChange, signAssertion } from '../test/support/assertion.ts'
@@ -47,6 +48,18 @@ describe('an identity assertion', () => {
       nonce: 'nonce-0001',
       endsAt: new Date((time + 120 + 30) * 1000),
     })
+  })
+
+  it('is what an ordinary JWT library makes', async () => {
+    const token = await new SignJWT({ name: 'Ada', ctx: { plan: 'pro' } })
+      .setProtectedHeader({ alg: 'HS256', typ: 'service-visitor-identity+jwt', kid: current.kid })
+      .setAudience(siteKey)
+      .setSubject('customer-1')
+      .setJti('nonce-0003')
+      .setIssuedAt(time)
+      .setExpirationTime(time + 120)
+      .sign(new TextEncoder().encode(current.secret))
+    expect(await verify(token)).toMatchObject({ externalSubject: 'customer-1', displayName: 'Ada' })
   })
 
   it('needs no name and no context, and may bear claims that mean nothing here', async () => {

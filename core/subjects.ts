@@ -35,7 +35,7 @@ export function createSubjects(dependencies: {
   async function openOf(subject: Subject | undefined): Promise<Conversation | undefined> {
     if (!subject) return undefined
     const [conversation] = await conversations.find([subject.conversationId])
-    return conversation && isOpen(conversation) ? conversation : undefined
+    return conversation?.status === 'closed' ? undefined : conversation
   }
 
   /** The subject's sessions that wait in a conversation without any message come along. */
@@ -78,9 +78,4 @@ export function createSubjects(dependencies: {
       }
     },
   }
-}
-
-/** A conversation that can be continued. */
-function isOpen(_conversation: Conversation): boolean {
-  return true
 }

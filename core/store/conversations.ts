@@ -11,6 +11,7 @@ export interface Conversation {
   lastMessageAt?: Date
   lastSequence?: number
   lastSessionId?: string
+  status?: 'open' | 'closed'
 }
 
 export type ConversationDocument = Omit<Conversation, 'conversationId'> & { _id: string }
