@@ -6,44 +6,32 @@ import { createDirectory, type Directory } from './directory.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import { createFeeds, type Feeds } from './feeds.ts'
 import { createGrants } from './grants.ts'
-import { createIdempotency } from './idempotency.ts'
-import { createIdentification, type Identification } from './identification.ts'
-import { createIdentityAssertions } from './identity.ts'
 import { createInbox, type Inbox } from './inbox.ts'
 import { createKeyring, type SecretKey } from './keyring.ts'
 import { createLogHeads } from './log-heads.ts'
 import { createMessages, type Messages } from './messages.ts'
-import { createRenewals, type Renewals } from './renewal.ts'
 import { createReplayWindow } from './replay-window.ts'
 import { createSecretBox, type SecretBox } from './secret-box.ts'
-import { createSessionContents } from './session-content.ts'
+import { createSessionParts, type SessionParts } from './session-parts.ts'
 import { createSessionWatch } from './session-watch.ts'
-import { createSessions, type Sessions } from './sessions.ts'
 import { type ConversationStore, createConversationStore } from './store/conversations.ts'
 import type { Database } from './store/database.ts'
 import { createEventStore } from './store/events.ts'
-import { createIdempotencyStore } from './store/idempotency.ts'
-import { createNonceStore } from './store/nonces.ts'
 import { createSessionStore } from './store/sessions.ts'
-import { createSubjectStore } from './store/subjects.ts'
 import { createWakeupStore } from './store/wakeups.ts'
 import { createWorkspaceStore, type WorkspaceStore } from './store/workspaces.ts'
-import { createSubjects } from './subjects.ts'
 import { createSubscriptions, type Subscription, type Subscriptions } from './subscriptions.ts'
 import { createVisitorAccess, type VisitorAccess } from './visitor-access.ts'
 import { createWakeups } from './wakeups.ts'
 import { createWorkspaces, type Workspaces } from './workspaces.ts'
 
 /** Everything that the services of one core process share. */
-export interface CoreContext {
+export interface CoreContext extends SessionParts {
   config: CoreConfig
   logger: Logger
   database: Database
   access: Access
   visitorAccess: VisitorAccess
-  sessions: Sessions
-  renewals: Renewals
-  identification: Identification
   messages: Messages
   inbox: Inbox
   workspaces: Workspaces
@@ -153,49 +141,22 @@ export function createCoreContext({
       historyPageDefault: config.HISTORY_PAGE_DEFAULT,
     },
   })
-  const contents = createSessionContents({ grants, conversations, events, replayWindow })
-  const sessionParts = {
-    store: sessionStore,
+  const sessionParts = createSessionParts({
+    collections,
+    config,
+    sessionStore,
     conversations,
-    contents,
+    events,
+    replayWindow,
+    log,
+    workspaces,
+    directory,
     access: visitorAccess,
+    grants,
     keyring,
-    idempotency: createIdempotency(createIdempotencyStore(collections), now),
+    secretBox,
     wakeups,
     now,
-    settings: {
-      grantLifetime: config.GRANT_LIFETIME_SECONDS,
-      sessionLifetime: config.SESSION_LIFETIME_SECONDS,
-      creationRepeat: config.SESSION_CREATION_REPEAT_SECONDS,
-      idempotencyRetention: config.IDEMPOTENCY_RETENTION_SECONDS,
-      pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
-    },
-  }
-  const sessions = createSessions({ ...sessionParts, workspaces })
-  const renewals = createRenewals({ ...sessionParts, directory, grants })
-  const identification = createIdentification({
-    ...sessionParts,
-    nonces: createNonceStore(collections),
-    subjects: createSubjects({
-      store: createSubjectStore(collections),
-      sessions: sessionStore,
-      conversations,
-      events,
-      access: visitorAccess,
-      keyring,
-      wakeups,
-    }),
-    assertions: createIdentityAssertions({
-      secretBox,
-      now,
-      settings: {
-        assertionLifetime: config.IDENTITY_ASSERTION_LIFETIME_SECONDS,
-        clockSkew: config.IDENTITY_CLOCK_SKEW_SECONDS,
-        contextMaxKeys: config.IDENTITY_CONTEXT_MAX_KEYS,
-        contextMaxBytes: config.IDENTITY_CONTEXT_MAX_BYTES,
-      },
-    }),
-    log,
   })
 
   async function checkMissed() {
@@ -211,9 +172,7 @@ export function createCoreContext({
     database,
     access: createAccess(keyring, now),
     visitorAccess,
-    sessions,
-    renewals,
-    identification,
+    ...sessionParts,
     messages,
     inbox,
     workspaces,
