@@ -103,6 +103,23 @@ export const coreSettings = Type.Object({
     description: 'Oldest event that a stream replays.',
   }),
   SCREENSHOT_MAX_BYTES: Type.Integer({ default: 5242880, minimum: 1024, description: 'Largest screenshot.' }),
+  COMMAND_LIFETIME_SECONDS: Type.Integer({
+    default: 120,
+    minimum: 1,
+    maximum: 86400,
+    description: 'Time for the decision on a command, and after a granted consent for the upload.',
+  }),
+  COMMAND_RETENTION_DAYS: Type.Integer({
+    default: 30,
+    minimum: 1,
+    description: 'How long commands are kept, with their screenshots.',
+  }),
+  SCREENSHOT_UPLOADS_MAX: Type.Integer({
+    default: 4,
+    minimum: 1,
+    maximum: 100,
+    description: 'Uploads of one screenshot that may be under way at once.',
+  }),
   OUTBOX_MAX: Type.Integer({
     default: 50,
     minimum: 1,

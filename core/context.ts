@@ -1,22 +1,30 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type Access, createAccess } from './access.ts'
+import { createCommandCleanup } from './command-cleanup.ts'
+import { type CommandDecisions, createCommandDecisions } from './command-decisions.ts'
+import { type Commands, createCommands } from './commands.ts'
 import type { CoreConfig } from './config.ts'
 import { createDirectory, type Directory } from './directory.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import { createFeeds, type Feeds } from './feeds.ts'
 import { createGrants } from './grants.ts'
+import { createIdempotency } from './idempotency.ts'
 import { createInbox, type Inbox } from './inbox.ts'
 import { createKeyring, type SecretKey } from './keyring.ts'
 import { createLogHeads } from './log-heads.ts'
 import { createMessages, type Messages } from './messages.ts'
 import { createReplayWindow } from './replay-window.ts'
+import { createScreenshots, type Screenshots } from './screenshots.ts'
 import { createSecretBox, type SecretBox } from './secret-box.ts'
 import { createSessionParts, type SessionParts } from './session-parts.ts'
 import { createSessionWatch } from './session-watch.ts'
+import { createCommandStore } from './store/commands.ts'
 import { type ConversationStore, createConversationStore } from './store/conversations.ts'
 import type { Database } from './store/database.ts'
 import { createEventStore } from './store/events.ts'
+import { createIdempotencyStore } from './store/idempotency.ts'
+import { createScreenshotStore } from './store/screenshots.ts'
 import { createSessionStore } from './store/sessions.ts'
 import { createWakeupStore } from './store/wakeups.ts'
 import { createWorkspaceStore, type WorkspaceStore } from './store/workspaces.ts'
@@ -33,6 +41,9 @@ export interface CoreContext extends SessionParts {
   access: Access
   visitorAccess: VisitorAccess
   messages: Messages
+  commands: Commands
+  commandDecisions: CommandDecisions
+  screenshots: Screenshots
   inbox: Inbox
   workspaces: Workspaces
   workspaceStore: WorkspaceStore
@@ -58,6 +69,7 @@ export interface CoreDependencies {
 /** How often a core looks whether it missed a wake-up, in milliseconds: it then costs this much time, and no event. */
 const checkEveryMs = 3000
 const expiryEveryMs = 1000
+const commandCleanupEveryMs = 60_000
 
 export function createCoreContext({
   config,
@@ -141,6 +153,7 @@ export function createCoreContext({
       historyPageDefault: config.HISTORY_PAGE_DEFAULT,
     },
   })
+  const idempotency = createIdempotency(createIdempotencyStore(collections), now)
   const sessionParts = createSessionParts({
     collections,
     config,
@@ -155,9 +168,47 @@ export function createCoreContext({
     grants,
     keyring,
     secretBox,
+    idempotency,
     wakeups,
     now,
   })
+
+  const commandStore = createCommandStore(collections)
+  const screenshotStore = createScreenshotStore(database.screenshots)
+  const commands = createCommands({
+    store: commandStore,
+    sessions: sessionParts.sessions,
+    access: visitorAccess,
+    installations: directory.installations,
+    log,
+    now,
+    settings: { lifetime: config.COMMAND_LIFETIME_SECONDS, retention: config.COMMAND_RETENTION_DAYS },
+  })
+  const commandDecisions = createCommandDecisions({
+    store: commandStore,
+    access: visitorAccess,
+    idempotency,
+    now,
+    settings: {
+      lifetime: config.COMMAND_LIFETIME_SECONDS,
+      screenshotMaxBytes: config.SCREENSHOT_MAX_BYTES,
+      idempotencyRetention: config.IDEMPOTENCY_RETENTION_SECONDS,
+    },
+  })
+  const screenshots = createScreenshots({
+    store: commandStore,
+    files: screenshotStore,
+    access: visitorAccess,
+    idempotency,
+    logger,
+    now,
+    settings: {
+      maxBytes: config.SCREENSHOT_MAX_BYTES,
+      maxUploads: config.SCREENSHOT_UPLOADS_MAX,
+      idempotencyRetention: config.IDEMPOTENCY_RETENTION_SECONDS,
+    },
+  })
+  const commandCleanup = createCommandCleanup({ store: commandStore, files: screenshotStore, now })
 
   async function checkMissed() {
     const passing = (error: Error) => logger.warn({ reason: error.name }, 'missed events not looked for')
@@ -174,6 +225,9 @@ export function createCoreContext({
     visitorAccess,
     ...sessionParts,
     messages,
+    commands,
+    commandDecisions,
+    screenshots,
     inbox,
     workspaces,
     workspaceStore,
@@ -188,6 +242,12 @@ export function createCoreContext({
       void inbox.reconcile().catch((error: Error) => logger.warn({ reason: error.name }, 'inbox not reconciled'))
       timers.push(setInterval(() => void checkMissed(), checkEveryMs))
       timers.push(setInterval(() => void sessionWatch.checkExpired(), expiryEveryMs))
+      timers.push(
+        setInterval(() => {
+          const passing = (error: Error) => logger.warn({ reason: error.name }, 'old commands not cleaned up')
+          void commandCleanup.run().catch(passing)
+        }, commandCleanupEveryMs),
+      )
     },
 
     async stop() {

@@ -34,6 +34,8 @@ const serviceScopes = [
   'sessions:write',
   'messages:read',
   'messages:write',
+  'commands:read',
+  'commands:write',
   'workspaces:read',
   'workspaces:write',
 ]

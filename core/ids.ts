@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 
-export type IdPrefix = 'ws' | 'con' | 'pk' | 'ses' | 'cnv' | 'vis' | 'msg' | 'key'
+export type IdPrefix = 'ws' | 'con' | 'pk' | 'ses' | 'cnv' | 'vis' | 'msg' | 'key' | 'cmd' | 'scr'
 
 /** A prefixed, unguessable identifier of 130 random bits, for example `ses_3k8…`: lower-case letters and digits only. */
 export function newId(prefix: IdPrefix): string {

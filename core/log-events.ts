@@ -28,7 +28,18 @@ export type SessionEndType =
   | 'connection.disabled'
   | 'session.closed'
 
-export type EventType = 'message.accepted' | 'message.received' | 'session.identified' | SessionEndType
+export type CommandEventType =
+  | 'navigation.requested'
+  | 'navigation.cancelled'
+  | 'screenshot.requested'
+  | 'screenshot.cancelled'
+
+export type EventType =
+  | 'message.accepted'
+  | 'message.received'
+  | 'session.identified'
+  | CommandEventType
+  | SessionEndType
 
 /** One event of a conversation's log. A message is the event that brought it. */
 export interface LogEvent {
@@ -44,6 +55,8 @@ export interface LogEvent {
   /** Hash of the operation's input, to tell a repeat from a conflict. */
   inputHash?: string
   message?: Message
+  /** What an event that is no message has to say, as the stream shows it. */
+  data?: Record<string, unknown>
 }
 
 const sessionEnds: ReadonlySet<EventType> = new Set<SessionEndType>([
@@ -83,6 +96,6 @@ export function encodeEvent(event: LogEvent): string {
     sequence: event.sequence,
     type: event.type,
     occurredAt: event.occurredAt.toISOString(),
-    data: event.message ? { message: presentMessage(event, event.message) } : {},
+    data: event.message ? { message: presentMessage(event, event.message) } : (event.data ?? {}),
   })
 }

@@ -7,6 +7,7 @@ type Rule<T> = (value: T) => string | undefined
 const idempotencyKey = /^[A-Za-z0-9._:-]{1,128}$/
 const localeTag = /^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/
 const controlCharacter = /[^\P{Cc}\t\n]/u
+const anyControlCharacter = /\p{Cc}/u
 const colour = /^#[0-9a-f]{6}$/i
 
 /** Throws `ValidationFailed` with every broken rule; the values are never part of it. */
@@ -29,6 +30,11 @@ export function text(min: number, max: number): Rule<string> {
     if (value.length > max) return 'maxLength'
     return controlCharacter.test(value) || !value.isWellFormed() ? 'pattern' : undefined
   }
+}
+
+/** Text on one line: no control character at all. */
+export function line(min: number, max: number): Rule<string> {
+  return (value) => text(min, max)(value) ?? (anyControlCharacter.test(value) ? 'pattern' : undefined)
 }
 
 /** A message's body: text that is not only white space (contract, section 3). */

@@ -2,7 +2,7 @@ import type { CoreConfig } from './config.ts'
 import type { Directory } from './directory.ts'
 import type { EventLog } from './event-log.ts'
 import type { Grants } from './grants.ts'
-import { createIdempotency } from './idempotency.ts'
+import type { Idempotency } from './idempotency.ts'
 import { createIdentification, type Identification } from './identification.ts'
 import { createIdentityAssertions } from './identity.ts'
 import type { Keyring } from './keyring.ts'
@@ -14,7 +14,6 @@ import { createSessions, type Sessions } from './sessions.ts'
 import type { ConversationStore } from './store/conversations.ts'
 import type { Collections } from './store/database.ts'
 import type { EventStore } from './store/events.ts'
-import { createIdempotencyStore } from './store/idempotency.ts'
 import { createNonceStore } from './store/nonces.ts'
 import type { SessionStore } from './store/sessions.ts'
 import { createSubjectStore } from './store/subjects.ts'
@@ -44,6 +43,7 @@ export interface SessionPartsDependencies {
   grants: Grants
   keyring: Keyring
   secretBox: SecretBox
+  idempotency: Idempotency
   wakeups: Wakeups
   now: () => number
 }
@@ -64,7 +64,6 @@ export function createSessionParts({
     ...given,
     store: sessionStore,
     contents: createSessionContents({ grants, conversations, events, replayWindow }),
-    idempotency: createIdempotency(createIdempotencyStore(collections), now),
     settings: {
       grantLifetime: config.GRANT_LIFETIME_SECONDS,
       sessionLifetime: config.SESSION_LIFETIME_SECONDS,

@@ -37,7 +37,8 @@ export interface VisitorAccess {
 
 export type SessionEnd = 'expired' | 'revoked' | 'banned' | 'disabled' | 'closed'
 
-const refusals: Record<SessionEnd, ErrorCode> = {
+/** What is said of a session that is over. */
+export const sessionEndCodes: Record<SessionEnd, ErrorCode> = {
   expired: ErrorCode.SESSION_EXPIRED,
   revoked: ErrorCode.SESSION_REVOKED,
   banned: ErrorCode.VISITOR_BANNED,
@@ -85,11 +86,11 @@ export function createVisitorAccess({
       if (!resumed) {
         const end = endAccordingTo(session, connection, grantExpiresAt)
         const mayBeClosed = closedToo && end === 'closed' && grantExpiresAt.getTime() > now()
-        if (end && !mayBeClosed) throw new ServiceError(refusals[end])
+        if (end && !mayBeClosed) throw new ServiceError(sessionEndCodes[end])
         return visitor
       }
       const { end } = await this.endOf(session.sessionId)
-      if (end) throw new ServiceError(refusals[end])
+      if (end) throw new ServiceError(sessionEndCodes[end])
       return visitor
     },
 
@@ -104,7 +105,7 @@ export function createVisitorAccess({
       const session = await directory.sessions.reload(sessionId)
       if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
       const end = endAccordingTo(session, await directory.connections.get(session.connectionId))
-      if (end) throw new ServiceError(refusals[end])
+      if (end) throw new ServiceError(sessionEndCodes[end])
       return session
     },
   }

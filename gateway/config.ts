@@ -33,6 +33,7 @@ export const SettingsSchema = Type.Object({
   RATE_LIMIT_KEYS_MAX: whole(100_000, 100, 1e7, 'Addresses or sessions that one limit keeps in mind.'),
 
   BODY_LIMIT_BYTES: whole(65_536, 1024, 1e7, 'Largest JSON body.'),
+  SCREENSHOT_MAX_BYTES: whole(5_242_880, 1024, 1e8, 'Largest screenshot; the cores have the same setting.'),
   REQUEST_TIMEOUT_MS: whole(30_000, 1000, 600_000, 'Time that a request may take to arrive.'),
 
   CORE_DEADLINE_MS: whole(10_000, 100, 120_000, 'Longest that one call to a core may take.'),

@@ -1,3 +1,4 @@
+import { on } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import { GatewayError } from './errors.ts'
@@ -53,6 +54,45 @@ export function dropBody(payload: IncomingMessage, limit: number): Promise<boole
   })
 }
 
+/** Chunks that may wait for whoever takes them. */
+const CHUNKS_WAITING = 8
+
+/**
+ * A body as it arrives, for a route that does not read it whole: at most `limit` bytes, and no faster than it is taken.
+ * The chunks just stop where something is wrong with it; `isWhole` and `failure` tell. `stop` lets go of it, so that the
+ * rest can be dropped.
+ */
+export function readChunks(payload: IncomingMessage, limit: number) {
+  const stopping = new AbortController()
+  let failure: GatewayError | undefined
+  let whole = false
+  let size = 0
+
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    if (payload.destroyed && !payload.complete) {
+      failure = brokenOff()
+      return
+    }
+    const options = { signal: stopping.signal, close: ['end', 'close'], highWaterMark: CHUNKS_WAITING, lowWaterMark: 1 }
+    try {
+      for await (const [chunk] of on(payload, 'data', options) as AsyncIterable<[Buffer]>) {
+        size += chunk.length
+        if (size > limit) {
+          failure = new GatewayError('PayloadTooLarge')
+          return
+        }
+        yield chunk
+      }
+      whole = payload.complete
+    } catch {
+      // Broken off, or nobody wants the rest.
+    }
+    if (!whole && !stopping.signal.aborted) failure = brokenOff()
+  }
+
+  return { chunks: chunks(), isWhole: () => whole, failure: () => failure, stop: () => stopping.abort() }
+}
+
 function readBody(
   payload: IncomingMessage,
   limit: number,
@@ -76,4 +116,5 @@ function readBody(
   else payload.on('data', onData).on('end', onEnd).on('error', onError)
 }
 
+const brokenOff = () => new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] })
 const brokenJson = () => new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'json' }] })

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, type ConnectRouter, createRouterTransport, type Transport } from '@connectrpc/connect'
+import { CommandService, type UploadScreenshotRequest } from '#proto/command/v1/command_pb.js'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import {
   type FrameSchema,
@@ -51,6 +52,11 @@ export function createTestCore() {
     onSubscribe: openSubscription,
     /** What the core says of an assertion: nothing when it is good. */
     refuseAssertion: undefined as PublicErrorCode | undefined,
+    /** What each upload brought, part by part. */
+    uploads: [] as UploadScreenshotRequest['part'][][],
+    openUploads: 0,
+    /** Runs before the part of an upload at this place is taken. */
+    onUploadPart: (_place: number): void | Promise<void> => {},
     count: (method: string) => core.calls.filter((call) => call.method === method).length,
     publish,
     transport: {} as Transport,
@@ -184,6 +190,45 @@ export function createTestCore() {
       closeSession(request, context) {
         note('closeSession', request, context)
         return { sessionId: verify(request.credentials), state: request.scope === 2 ? 'closed' : 'active' }
+      },
+    })
+    router.service(CommandService, {
+      acknowledgeNavigation(request, context) {
+        note('acknowledgeNavigation', request, context)
+        verify(request.credentials)
+        if (request.commandId !== 'cmd_1') throw refusal('CommandNotFound')
+        return { commandId: request.commandId, state: request.outcome, replayed: request.idempotencyKey === 'again' }
+      },
+      acknowledgeScreenshot(request, context) {
+        note('acknowledgeScreenshot', request, context)
+        verify(request.credentials)
+        const upload = {
+          maxBytes: 5_242_880,
+          contentTypes: ['image/png'],
+          expiresAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 6)),
+        }
+        return {
+          requestId: request.requestId,
+          state: request.consent,
+          ...(request.consent === 'granted' && { upload }),
+        }
+      },
+      async uploadScreenshot(requests, context) {
+        note('uploadScreenshot', undefined, context)
+        const parts: UploadScreenshotRequest['part'][] = []
+        core.uploads.push(parts)
+        core.openUploads++
+        try {
+          await core.onUploadPart(0)
+          for await (const { part } of requests) {
+            parts.push(part)
+            await core.onUploadPart(parts.length)
+          }
+        } finally {
+          core.openUploads--
+        }
+        const byteLength = parts.reduce((sum, part) => sum + (part.case === 'chunk' ? part.value.length : 0), 0)
+        return { requestId: 'scr_1', state: 'uploaded', byteLength, sha256: 'ab12' }
       },
     })
     router.service(MessagingService, {

@@ -79,7 +79,9 @@ export async function startTestGateway(options: { env?: Record<string, string>; 
         headers: Object.fromEntries(
           Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== null),
         ),
-        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+        ...(body === undefined
+          ? {}
+          : { body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body) }),
         ...(change.signal ? { signal: change.signal } : {}),
       })
     },

@@ -2,7 +2,7 @@ import { createServer, type Http2Server, type ServerHttp2Session } from 'node:ht
 import { connectNodeAdapter } from '@connectrpc/connect-node'
 import { expect, onTestFinished, test } from 'vitest'
 import { createCoreTransport } from './core/core-transport.ts'
-import { createTestCore, type TestCore } from './test-core.ts'
+import { createTestCore, refusal, type TestCore } from './test-core.ts'
 import { message, startTestGateway } from './test-gateway.ts'
 
 /** The scripted core behind a real HTTP/2 port that can be killed and brought back. */
@@ -84,4 +84,21 @@ test('over HTTP/2 the death of one of two cores is no visitor’s trouble', asyn
   const body = { publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1' }
   for (let sent = 0; sent < 4; sent++) expect((await gateway.call('POST', '/sessions', { body })).status).toBe(201)
   expect(cores[1]!.count('createSession')).toBe(4)
+})
+
+test('over HTTP/2 an upload is refused while it still comes, and is 503 when its core dies in the middle', async () => {
+  const { gateway, cores, wires } = await startOnWire(1)
+  const upload = () =>
+    gateway.call('POST', '/commands/screenshots/scr_1/upload', {
+      body: new Uint8Array(5_000_000),
+      headers: { 'content-type': 'image/png' },
+    })
+  cores[0]!.onUploadPart = (place) => {
+    if (place === 2) throw refusal('ConsentRequired')
+  }
+  const refused = await upload()
+  expect([refused.status, await refused.json()]).toMatchObject([403, { code: 'ConsentRequired' }])
+  cores[0]!.onUploadPart = (place) => (place === 2 ? wires[0]!.kill() : undefined)
+  const failed = await upload()
+  expect([failed.status, await failed.json()]).toMatchObject([503, { code: 'ServiceUnavailable', retryable: true }])
 })

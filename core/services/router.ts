@@ -1,6 +1,7 @@
 import type { ConnectRouter, ConnectRouterOptions } from '@connectrpc/connect'
 import type { CoreContext } from '../context.ts'
 import { accessInterceptor } from './caller.ts'
+import { commandService } from './command.ts'
 import { errorInterceptor } from './connect-errors.ts'
 import { messagingService } from './messaging.ts'
 import { sessionService } from './session.ts'
@@ -12,6 +13,7 @@ export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
     sessionService(router, core)
     messagingService(router, core)
     workspaceService(router, core)
+    commandService(router, core)
   }
 }
 

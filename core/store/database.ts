@@ -3,12 +3,14 @@ import {
   type CreateIndexesOptions,
   type Db,
   type Document,
+  GridFSBucket,
   type IndexSpecification,
   MongoClient,
   MongoServerError,
 } from 'mongodb'
+import type { CommandDocument } from './commands.ts'
 import type { ConversationDocument } from './conversations.ts'
-import { durableWriteConcern } from './embedded/durable-write-concern.ts'
+import { durableWriteConcern } from './durability.ts'
 import type { EventDocument } from './events.ts'
 import type { IdempotencyDocument } from './idempotency.ts'
 import type { NonceDocument } from './nonces.ts'
@@ -28,11 +30,13 @@ export interface Collections {
   conversations: Collection<ConversationDocument>
   events: Collection<EventDocument>
   idempotency: Collection<IdempotencyDocument>
+  commands: Collection<CommandDocument>
   wakeups: Collection<WakeupDocument>
 }
 
 export interface Database {
   collections: Collections
+  screenshots: GridFSBucket
   /** Resolves when the database answers; throws when it does not within a second. */
   ping(): Promise<void>
   close(): Promise<void>
@@ -66,6 +70,13 @@ const indexes: IndexPlan[] = [
   ['nonces', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['installations', { origins: 1 }, { name: 'by_origin' }],
   ['installations', { workspaceId: 1 }, { name: 'by_workspace' }],
+  // One command for each operation of an operator.
+  ['commands', { sessionId: 1, operationId: 1 }, { name: 'by_operation', unique: true }],
+  ['commands', { sessionId: 1, requestedAt: -1, _id: -1 }, { name: 'by_session' }],
+  ['commands', { state: 1, expiresAt: 1 }, { name: 'by_state' }],
+  ['commands', { 'uploads.startedAt': 1 }, { name: 'by_upload', sparse: true }],
+  // No expiry index: what a command has in the screenshot store goes with it.
+  ['commands', { deleteAt: 1 }, { name: 'by_deletion' }],
   ['idempotency', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
 ]
 
@@ -86,12 +97,12 @@ export async function openDatabase(settings: { uri: string; name: string; timeou
   })
   try {
     await client.connect()
-    const hello = await client.db('admin').command({ hello: 1 })
-    const db = client.db(settings.name, { writeConcern: durableWriteConcern(hello) })
+    const db = client.db(settings.name, { writeConcern: await durableWriteConcern(client) })
     await createWakeups(db)
     await createIndexes(db)
     return {
       collections: collectionsOf(db),
+      screenshots: new GridFSBucket(db, { bucketName: 'screenshots' }),
       async ping() {
         await db.command({ ping: 1, maxTimeMS: 1000 })
       },
@@ -115,6 +126,7 @@ function collectionsOf(db: Db): Collections {
     conversations: db.collection('conversations'),
     events: db.collection('events'),
     idempotency: db.collection('idempotency'),
+    commands: db.collection('commands'),
     wakeups: db.collection('wakeups'),
   }
 }

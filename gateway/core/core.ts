@@ -1,4 +1,5 @@
 import { type Client, createClient, type Transport } from '@connectrpc/connect'
+import { CommandService } from '#proto/command/v1/command_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { createAuthorizedTransport } from './authorized-transport.ts'
@@ -8,6 +9,7 @@ import { createFailoverTransport } from './failover-transport.ts'
 export interface Core {
   sessions: Client<typeof SessionService>
   messaging: Client<typeof MessagingService>
+  commands: Client<typeof CommandService>
   /** The event call of each core apart, since a stream cannot change cores by itself. */
   watchers: Pick<Client<typeof MessagingService>, 'watchEvents'>[]
   /** Tells that a core was seen alive. */
@@ -34,6 +36,7 @@ export function createCore(options: {
   return {
     sessions,
     messaging: createClient(MessagingService, failover),
+    commands: createClient(CommandService, failover),
     watchers: authorized.map((transport) => createClient(MessagingService, transport)),
     revive: failover.revive,
     isReady() {

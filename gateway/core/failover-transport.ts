@@ -1,6 +1,6 @@
-import type { DescMessage, DescMethodUnary, MessageInitShape } from '@bufbuild/protobuf'
+import type { DescMessage, DescMethodStreaming, DescMethodUnary, MessageInitShape } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
-import { Code, ConnectError, type Transport, type UnaryResponse } from '@connectrpc/connect'
+import { Code, ConnectError, type StreamResponse, type Transport, type UnaryResponse } from '@connectrpc/connect'
 import { errorInfoOf } from '../errors.ts'
 
 const SKIP_MIN_MS = 200
@@ -22,7 +22,8 @@ export interface FailoverTransport extends Transport {
  * Spreads unary calls over the cores in turn. A call that a core could not take goes to the next one, if it was never
  * sent or its method is idempotent by its proto. A core out of reach is left aside for a short while, longer each time
  * up to two seconds; with none left a call fails at once with `unavailable`. What a core itself answered, an error with
- * the public detail, is final.
+ * the public detail, is final. A call with a stream stays on its core: it goes to the next one only while nothing of
+ * the stream has been taken.
  */
 export function createFailoverTransport(options: {
   transports: Transport[]
@@ -65,9 +66,41 @@ export function createFailoverTransport(options: {
     throw failure
   }
 
+  async function stream<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodStreaming<I, O>,
+    signal: AbortSignal | undefined,
+    timeoutMs: number | undefined,
+    header: Parameters<Transport['stream']>[3],
+    input: AsyncIterable<MessageInitShape<I>>,
+    values?: Parameters<Transport['stream']>[5],
+  ): Promise<StreamResponse<I, O>> {
+    let failure = new ConnectError('no core within reach', Code.Unavailable)
+    let begun = false
+    async function* watched() {
+      begun = true
+      yield* input
+    }
+    for (const candidate of inTurn()) {
+      try {
+        const deadline = timeoutMs ?? options.deadlineMs
+        const response = await candidate.transport.stream(method, signal, deadline, header, watched(), values)
+        candidate.failures = 0
+        return response
+      } catch (reason) {
+        const error = ConnectError.from(reason)
+        if (signal?.aborted || !isOutOfReach(error)) throw error
+        failure = new ConnectError('core out of reach', Code.Unavailable, undefined, undefined, error)
+        // Once it has begun it may as well be the sender who broke off: no reason to leave the core aside.
+        if (begun) break
+        setAside(candidate, options.now())
+      }
+    }
+    throw failure
+  }
+
   return {
     unary,
-    stream: () => Promise.reject(new ConnectError('streams belong to one core', Code.Unimplemented)),
+    stream,
     revive(index) {
       const candidate = candidates[index]
       if (candidate === undefined) return

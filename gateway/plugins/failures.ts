@@ -21,7 +21,8 @@ export function answerFailures(app: FastifyInstance, bodyLimit: number): void {
     if (GRANT_ENDING_CODES.has(failure.code)) request.visitor?.forget()
     if (failure.rule.httpStatus >= 500) logFailure(failure, request)
     // Fastify closes the connection of a body it did not read; this one is read, or dropped, to its end.
-    if (await dropBody(request.raw, bodyLimit)) reply.removeHeader('connection')
+    const limit = request.routeOptions.config.bodyMaxBytes ?? bodyLimit
+    if (await dropBody(request.raw, limit)) reply.removeHeader('connection')
     else reply.header('connection', 'close')
     return sendFailure(failure, reply)
   })

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import { requireJson } from '../checks/content-type.ts'
+import { requireContentType } from '../checks/content-type.ts'
 import { createGrantCheck } from '../checks/grant.ts'
 import { requireIdempotencyKey, requireMatchingKey } from '../checks/idempotency.ts'
 import { allowKnownOrigin, answerPreflight, createOriginCheck } from '../checks/origin.ts'
@@ -11,6 +11,7 @@ import type { Grants } from '../core/grants.ts'
 import type { Origins } from '../core/origins.ts'
 import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
 import { readQueryNumbers } from '../schemas/validation.ts'
+import { commandRoutes } from './commands.ts'
 import { configRoutes } from './config.ts'
 import { eventRoutes } from './events.ts'
 import { identityRoutes } from './identity.ts'
@@ -43,7 +44,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
   app.addHook('onRequest', requireVersion)
   app.addHook('onRequest', refuseUrlCredentials)
   app.addHook('onRequest', createGrantCheck(deps.grants))
-  app.addHook('onRequest', requireJson)
+  app.addHook('onRequest', requireContentType)
   app.addHook('onRequest', requireIdempotencyKey)
   app.addHook('preValidation', readQueryNumbers)
   app.addHook('preHandler', requireMatchingKey)
@@ -54,4 +55,10 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
   for (const routes of [configRoutes, sessionRoutes, identityRoutes, pageContextRoutes, messageRoutes, eventRoutes]) {
     await app.register(routes, { core, batcher, streams })
   }
+  const { SCREENSHOT_MAX_BYTES, REQUEST_TIMEOUT_MS, CORE_DEADLINE_MS } = deps.config
+  await app.register(commandRoutes, {
+    core,
+    screenshotMaxBytes: SCREENSHOT_MAX_BYTES,
+    uploadDeadlineMs: REQUEST_TIMEOUT_MS + CORE_DEADLINE_MS,
+  })
 }

@@ -52,7 +52,7 @@ async function visit(siteKey: SiteKey, options: Parameters<Browser['newContext']
   return page
 }
 
-const bubbles = (page: Page) => page.locator('[data-service-widget] .bubble')
+const bubbles = (page: Page) => page.locator('[data-service-widget] .list .bubble')
 const launcher = (page: Page) => page.getByRole('button', { name: /^Open chat/ })
 const field = (page: Page) => page.getByRole('textbox', { name: 'Your message' })
 
@@ -201,5 +201,35 @@ describe('a visitor of the shop', () => {
     expect(await bubbles(page).count()).toBe(80)
     expect(await page.getByText('message number 31.').isVisible()).toBe(true)
     expect(complaints).toEqual([])
+  })
+
+  it('keeps the newest message in sight when the keyboard takes half of a phone', async () => {
+    const page = await visit('pk_friendly', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true })
+    await launcher(page).tap()
+    await page.getByText('We are online').waitFor()
+    for (let count = 1; count <= 20; count += 1)
+      gateway.conversation('pk_friendly').agentSays(`message number ${count}.`)
+    const newest = bubbles(page).filter({ hasText: 'message number 20.' })
+    await newest.waitFor()
+    await page.setViewportSize({ width: 390, height: 420 })
+
+    const bottomOf = async (locator: ReturnType<typeof bubbles>) => {
+      const { y, height } = (await locator.boundingBox())!
+      return y + height
+    }
+    await expect.poll(() => bottomOf(field(page))).toBeLessThanOrEqual(420)
+    await expect.poll(async () => (await bottomOf(newest)) <= (await field(page).boundingBox())!.y).toBe(true)
+    // Below 16 px iOS zooms into the field.
+    const fieldOf = "document.querySelector('[data-service-widget]').shadowRoot.querySelector('.field')"
+    expect(await page.evaluate(`parseFloat(getComputedStyle(${fieldOf}).fontSize)`)).toBeGreaterThanOrEqual(16)
+    expect(complaints).toEqual([])
+  })
+
+  it('would make the tests fail if the page broke its Content-Security-Policy', async () => {
+    const page = await visit('pk_friendly')
+    await page.locator('main').evaluate((main) => main.setAttribute('style', 'color: red'))
+    await expect.poll(() => complaints.join()).toContain('CSP: style-src-attr')
+    await page.evaluate('fetch("https://elsewhere.invalid/").catch(() => {})')
+    await expect.poll(() => complaints.join()).toContain('connect-src')
   })
 })

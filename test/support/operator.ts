@@ -1,5 +1,6 @@
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-node'
+import { CommandService } from '#proto/command/v1/command_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
@@ -8,6 +9,7 @@ export interface Operator {
   messaging: Client<typeof MessagingService>
   sessions: Client<typeof SessionService>
   workspaces: Client<typeof WorkspaceService>
+  commands: Client<typeof CommandService>
 }
 
 /** An internal service, or an operator's tool: Connect calls with a service token. */
@@ -21,5 +23,6 @@ export function operatorOf(coreUrl: string, token: string): Operator {
     messaging: createClient(MessagingService, transport),
     sessions: createClient(SessionService, transport),
     workspaces: createClient(WorkspaceService, transport),
+    commands: createClient(CommandService, transport),
   }
 }

@@ -3,7 +3,7 @@ import { loadConfig } from './config.ts'
 import { createConversation } from './conversation.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { createEventStream, type EventStream } from './event-stream.ts'
-import { createEmitter, type Handler } from './events.ts'
+import { createEmitter, type Emitter, type Handler } from './events.ts'
 import { createHistory, type History } from './history.ts'
 import { createOutbox, type Outbox } from './outbox.ts'
 import { newUuid, type Platform, steadyLifecycle, systemClock } from './platform.ts'
@@ -48,8 +48,13 @@ interface Run {
 /**
  * The chat without any user interface: session, messages and events of section 4.4 of the specification. Nothing is
  * requested, read or written before `start`.
+ *
+ * @param emitter given by a user interface that has events of its own to tell.
  */
-export function createServiceClient(options: ServiceClientOptions) {
+export function createServiceClient(
+  options: ServiceClientOptions,
+  emitter: Emitter<WidgetEventMap> = createEmitter<WidgetEventMap>(),
+) {
   const platform: Platform = {
     fetch: (input, init) => globalThis.fetch(input, init),
     clock: systemClock,
@@ -62,7 +67,6 @@ export function createServiceClient(options: ServiceClientOptions) {
   const { siteKey, locale, pageContext } = options
   const api = createApi({ apiBaseUrl: options.apiBaseUrl, fetch: platform.fetch, clock: platform.clock })
   const records = createSessionRecords(platform.storage, siteKey)
-  const emitter = createEmitter<WidgetEventMap>()
   const conversation = createConversation(emitter)
   let run: Run | undefined
   let starting: Promise<void> | undefined
@@ -141,9 +145,6 @@ export function createServiceClient(options: ServiceClientOptions) {
     on<Name extends keyof WidgetEventMap>(name: Name, handler: Handler<WidgetEventMap[Name]>): () => void {
       return emitter.on(name, handler)
     },
-
-    /** For the user interface, which has events of its own. */
-    emit: emitter.emit,
   }
 
   async function begin(): Promise<void> {

@@ -84,11 +84,12 @@ export const fetchFromPage: typeof fetch = (input, init) => {
   return fetch(input, { ...init, headers })
 }
 
-/** Waits for something that real sockets bring about. */
-export async function until(condition: () => boolean, what = condition.toString()): Promise<void> {
-  const deadline = performance.now() + 5_000
+/** Waits for something that real sockets bring about, taking a step each time it is not there yet. */
+export async function until(condition: () => boolean, step: () => void = () => {}): Promise<void> {
+  const deadline = performance.now() + 10_000
   while (!condition()) {
-    if (performance.now() > deadline) throw new Error(`This did not come true in 5 s: ${what}`)
+    if (performance.now() > deadline) throw new Error(`This did not come true in 10 s: ${condition}`)
     await new Promise((resolve) => setTimeout(resolve, 2))
+    step()
   }
 }

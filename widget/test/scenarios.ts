@@ -43,6 +43,8 @@ export const scenarios = {
   pk_duplicate_event: { repeatEvents: true },
   /** The first live event is not written; the heartbeat tells of it. */
   pk_missed_event: { dropEvents: 1 },
+  /** No event is this session's; heartbeats tell of those of others. */
+  pk_other_sessions: { dropEvents: 1_000 },
   /** The first event's data is not JSON. */
   pk_unreadable_event: { garbleEvents: 1 },
   /** The first stream opened with a position asks for a reset. */

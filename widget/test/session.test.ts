@@ -75,10 +75,7 @@ describe('a session', () => {
       await until(() => (clock.nextIn(100_000) ?? 0) > 0)
     }
     const areOnline = () => [first, second].every(({ client }) => client.connection() === 'online')
-    for (let turn = 0; turn < 100 && !areOnline(); turn += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 5))
-      clock.advance(1_000)
-    }
+    await until(areOnline, () => clock.advance(100))
     second.client.sendMessage('From the other tab')
     await until(() => first.bodies().length === 2 && second.states().every((state) => state === 'queued'))
 
@@ -171,9 +168,9 @@ describe('the renewal', () => {
     await until(() => harness.count('error') === 1)
     harness.client.sendMessage('Still good')
     await until(() => harness.states()[0] === 'queued')
-    for (let turn = 0; turn < 200 && !harness.client.ended(); turn += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 4))
-      clock.advance(10_000)
+    for (let failures = 1; !harness.client.ended(); failures += 1) {
+      await until(() => harness.count('error') === failures || harness.client.ended() !== undefined)
+      clock.advance(30_000)
     }
     expect(harness.client.ended()?.event).toBe('session.expired')
     expect(server.seen('POST /sessions/renew').length).toBeGreaterThan(3)

@@ -42,11 +42,13 @@ describe('the event stream', () => {
     const conversation = server.conversation(siteKey)
     const expected = ['one', 'two', 'three', 'four']
     for (const body of expected) conversation.agentSays(body)
-    for (let turn = 0; turn < 40 && harness.bodies().length < expected.length; turn += 1) {
-      conversation.heartbeat()
-      await new Promise((resolve) => setTimeout(resolve, 10))
-      if (harness.client.connection() === 'reconnecting') harness.clock.advance(20_000)
-    }
+    await until(
+      () => harness.bodies().length === expected.length,
+      () => {
+        conversation.heartbeat()
+        if (harness.client.connection() === 'reconnecting') harness.clock.advance(1_000)
+      },
+    )
 
     expect(harness.bodies()).toEqual(expected)
     expect(harness.count('message.received')).toBe(expected.length)
@@ -97,12 +99,16 @@ describe('the event stream', () => {
   })
 
   it('stays with a connection that heartbeats keep alive', async () => {
-    const harness = createClientHarness(server, 'pk_friendly')
+    const harness = createClientHarness(server, 'pk_other_sessions')
     await harness.started()
+    const asked = () => server.seen('GET /messages').length
     for (let beat = 0; beat < 8; beat += 1) {
       harness.clock.advance(15_000)
-      server.conversation('pk_friendly').heartbeat()
-      await new Promise((resolve) => setTimeout(resolve, 5))
+      const before = asked()
+      // A sequence that is another session's shows, by the question that follows, that the heartbeat has arrived.
+      server.conversation('pk_other_sessions').emit('session.identified')
+      server.conversation('pk_other_sessions').heartbeat()
+      await until(() => asked() > before)
       harness.signal('visible')
     }
     expect(streams()).toBe(1)
@@ -112,13 +118,15 @@ describe('the event stream', () => {
   it('asks the history once, not at each heartbeat, about sequences that are no message of its own', async () => {
     const harness = createClientHarness(server, 'pk_missed_event')
     await harness.started()
-    const before = server.seen('GET /messages').length
-    server.conversation('pk_missed_event').emit('session.identified')
-    for (let beat = 0; beat < 5; beat += 1) {
-      server.conversation('pk_missed_event').heartbeat()
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
-    expect(server.seen('GET /messages').length - before).toBe(1)
+    const conversation = server.conversation('pk_missed_event')
+    await until(() => server.seen('GET /messages').length === 1)
+    conversation.emit('session.identified')
+    conversation.heartbeat()
+    await until(() => server.seen('GET /messages').length === 2)
+    for (let beat = 0; beat < 5; beat += 1) conversation.heartbeat()
+    conversation.agentSays('After the heartbeats')
+    await until(() => harness.bodies().length === 1)
+    expect(server.seen('GET /messages')).toHaveLength(2)
     expect(streams()).toBe(1)
     harness.client.stop()
   })
@@ -132,6 +140,7 @@ describe('the event stream', () => {
     expect(streams()).toBe(1)
     harness.clock.advance(200)
     await until(() => streams() === 2)
+    await until(() => (harness.clock.nextIn(1_900) ?? 0) === 2_000)
     harness.clock.advance(1_900)
     await new Promise((resolve) => setTimeout(resolve, 20))
     expect(streams()).toBe(2)
@@ -172,12 +181,13 @@ describe('a position that is no longer good', () => {
   it('does not make it loop: after a few resets it gives up and says so', async () => {
     const harness = createClientHarness(server, 'pk_reset_forever')
     void harness.client.start()
-    for (let turn = 0; turn < 200 && harness.client.connection() !== 'ended'; turn += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 5))
-      if (harness.client.connection() === 'reconnecting') harness.clock.advance(5_000)
-    }
+    await until(
+      () => harness.client.connection() === 'ended',
+      () => {
+        if (harness.client.connection() === 'reconnecting') harness.clock.advance(1_000)
+      },
+    )
 
-    expect(harness.client.connection()).toBe('ended')
     expect(streams()).toBeLessThan(6)
     expect(harness.events).toContainEqual({
       name: 'error',

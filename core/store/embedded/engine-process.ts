@@ -95,7 +95,7 @@ const main = async (place: Place) => {
   const stop = async () => {
     if (stopping) return
     stopping = true
-    // Acknowledged writes are in the journal, so the rude way out loses nothing but time at the next start.
+    // Writes acknowledged with `j` are in the journal, so the rude way out loses nothing but time at the next start.
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), closeWithinMs).unref()
     const close = await serving?.catch(() => undefined)
     await close?.()

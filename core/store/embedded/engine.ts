@@ -11,7 +11,10 @@ const steadyAfterMs = 10_000
 const longestDelayMs = 5_000
 
 export type Engine = {
-  /** Stays good over every restart of the engine and every change of its host. Names no database. */
+  /**
+   * Stays good over every restart of the engine and every change of its host. Names no database. It is a single server:
+   * what must outlive a crash is written with `w: 1, j: true`, never `w: 'majority'` (see `durableWriteConcern`).
+   */
   uri: string
   /** Leaves the engine, and closes it if this process hosts it. Nothing of ours runs afterwards. */
   stop(): Promise<void>

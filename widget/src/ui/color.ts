@@ -3,19 +3,30 @@ type Rgb = readonly [number, number, number]
 const fallbackAccent: Rgb = [37, 84, 214]
 const white: Rgb = [255, 255, 255]
 const black: Rgb = [0, 0, 0]
+/** The panel's surface in each colour scheme, as in the style sheet. */
+const lightSurface: Rgb = white
+const darkSurface: Rgb = [23, 25, 31]
 
 export interface AccentColors {
   /** The installation's colour, as `rgb()`. */
   accent: string
   /** Black or white: the one that reads better on it, never under 4.5 to 1. */
   onAccent: string
+  /** For focus rings: the accent colour where it stands out from the surface, else the text's colour. */
+  focusOnLight: string
+  focusOnDark: string
 }
 
 /** The colours that follow from an installation's accent colour. What is not a hex colour gives the default one. */
 export function accentColors(accentColor: string | undefined): AccentColors {
   const accent = parseHex(accentColor ?? '') ?? fallbackAccent
   const onAccent = contrast(accent, white) >= 4.5 ? white : black
-  return { accent: css(accent), onAccent: css(onAccent) }
+  return {
+    accent: css(accent),
+    onAccent: css(onAccent),
+    focusOnLight: css(contrast(accent, lightSurface) >= 3 ? accent : [22, 24, 29]),
+    focusOnDark: css(contrast(accent, darkSurface) >= 3 ? accent : [238, 240, 244]),
+  }
 }
 
 /** Contrast ratio of two colours as WCAG 2.2 counts it, from 1 to 21. */

@@ -1,6 +1,7 @@
 import type { ConnectionState, WidgetConfig } from '../types.ts'
 import { element, icon } from './elements.ts'
 import { closeIcon } from './icons.ts'
+import { initialOf } from './initials.ts'
 import { safeHref } from './linkify.ts'
 import type { WidgetTexts } from './texts.ts'
 
@@ -9,7 +10,7 @@ export type Header = ReturnType<typeof createHeader>
 /** Title, connection state and the button that closes the panel. */
 export function createHeader(texts: WidgetTexts, titleId: string, onClose: () => void) {
   const mark = element('span', { class: 'mark', 'aria-hidden': 'true' })
-  const title = element('h2', { class: 'title', id: titleId, dir: 'auto' })
+  const title = element('h2', { class: 'title', id: titleId })
   const statusText = element('span', {})
   const status = element('p', { class: 'status', role: 'status' }, element('span', { class: 'dot' }), statusText)
   const close = element('button', { class: 'close', type: 'button', 'aria-label': texts.closePanel }, icon(closeIcon))
@@ -37,8 +38,8 @@ export function createHeader(texts: WidgetTexts, titleId: string, onClose: () =>
   function configure(config: WidgetConfig | undefined) {
     const shown = config?.appearance.title || texts.title
     const logo = safeHref(config?.appearance.logoUrl ?? '')
-    title.textContent = shown
-    mark.replaceChildren(logo ? element('img', { src: logo, alt: '' }) : ([...shown.trim()][0] ?? '').toUpperCase())
+    title.replaceChildren(element('bdi', {}, shown))
+    mark.replaceChildren(logo ? element('img', { src: logo, alt: '' }) : initialOf(shown))
     isAvailable = config?.availability.online ?? true
     showStatus()
   }

@@ -1,6 +1,7 @@
 import type { WidgetMessage } from '../types.ts'
 import { element, icon } from './elements.ts'
 import { downIcon } from './icons.ts'
+import { initialOf } from './initials.ts'
 import { layOut } from './message-layout.ts'
 import { createMessageRow, type MessageRow, type RowContext } from './message-row.ts'
 
@@ -21,7 +22,14 @@ export type MessageLog = ReturnType<typeof createMessageLog>
 export function createMessageLog(deps: MessageLogDeps) {
   const { texts } = deps
   const rows = new Map<string, MessageRow>()
-  const greeting = element('div', { class: 'greeting', dir: 'auto' })
+  const greetingText = element('div', { dir: 'auto' })
+  const greetingMark = element('span', { class: 'avatar', 'aria-hidden': 'true' })
+  const greeting = element(
+    'div',
+    { class: 'greeting' },
+    greetingMark,
+    element('div', { class: 'bubble' }, greetingText),
+  )
   const loading = element('div', { class: 'loading', hidden: true }, texts.loadingOlder)
   const list = element('div', { class: 'list', role: 'log', 'aria-live': 'polite', 'aria-label': texts.log })
   const typing = element('div', { class: 'typing', role: 'status', hidden: true })
@@ -30,21 +38,30 @@ export function createMessageLog(deps: MessageLogDeps) {
   scroller.append(loading, greeting, list, typing)
   jump.addEventListener('click', toEnd)
   scroller.addEventListener('scroll', () => {
-    if (isAtEnd()) jump.hidden = true
+    followsEnd = isAtEnd()
+    if (followsEnd) jump.hidden = true
     if (scroller.scrollTop < nearPx) void showOlder()
   })
   let isLoadingOlder = false
+  let followsEnd = true
+  // The composer grows, and on phones the keyboard takes half the height: the newest message stays in sight.
+  const resizes = new ResizeObserver(() => {
+    if (followsEnd) toEnd()
+  })
+  resizes.observe(scroller)
 
   return {
     element: element('div', { class: 'log' }, scroller, jump),
 
-    setGreeting(text: string) {
-      greeting.textContent = text
+    /** The words above a conversation's beginning, said by whoever the chat belongs to. */
+    setGreeting(text: string, title: string) {
+      greetingText.textContent = text
+      greetingMark.textContent = initialOf(title)
     },
 
     /** Shows the messages. `quiet`: they are loaded, not new, and are not announced. */
     show(messages: readonly WidgetMessage[], quiet: boolean) {
-      const wasAtEnd = isAtEnd()
+      const wasAtEnd = followsEnd
       const knew = rows.size
       list.setAttribute('aria-busy', String(quiet))
       place(messages)
@@ -55,7 +72,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     },
 
     setTyping(name: string | undefined) {
-      const wasAtEnd = isAtEnd()
+      const wasAtEnd = followsEnd
       typing.hidden = name === undefined
       const dots = element('span', { class: 'dots', 'aria-hidden': 'true' }, element('i'), element('i'), element('i'))
       typing.replaceChildren(...(name === undefined ? [] : [dots, texts.typing(name)]))
@@ -63,6 +80,8 @@ export function createMessageLog(deps: MessageLogDeps) {
     },
 
     toEnd,
+
+    dispose: () => resizes.disconnect(),
   }
 
   function place(messages: readonly WidgetMessage[]) {
@@ -102,6 +121,7 @@ export function createMessageLog(deps: MessageLogDeps) {
   }
 
   function toEnd() {
+    followsEnd = true
     scroller.scrollTop = scroller.scrollHeight
     jump.hidden = true
   }

@@ -1,6 +1,7 @@
 import type { MessageAuthor, WidgetMessage } from '../types.ts'
 import { element, icon } from './elements.ts'
 import { alertIcon } from './icons.ts'
+import { initialsOf } from './initials.ts'
 import { linkify, safeHref } from './linkify.ts'
 import type { PlacedMessage } from './message-layout.ts'
 import type { WidgetTexts } from './texts.ts'
@@ -23,9 +24,11 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
   const { author, body } = first.message
   const name = author.displayName || (author.kind === 'visitor' ? texts.you : texts.agent)
   const day = element('div', { class: 'day' })
-  const label = element('div', { class: 'name', dir: 'auto' })
+  const label = element('div', { class: 'name' })
   const spoken = element('span', { class: 'visually-hidden' }, `${name}: `)
-  const bubble = element('div', { class: 'bubble', dir: 'auto' }, spoken, ...bodyNodes(body, texts))
+  // The direction is the text's own; the bubble's corners follow the page's.
+  const written = element('div', { dir: 'auto' }, ...bodyNodes(body, texts))
+  const bubble = element('div', { class: 'bubble' }, spoken, written)
   const meta = element('div', { class: 'meta' })
   const avatar = author.kind === 'agent' ? avatarOf(author, name) : undefined
   const column = element('div', { class: 'column' }, label, bubble, meta)
@@ -42,7 +45,7 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
     day.hidden = !startsDay
     if (startsDay) day.textContent = dayName(new Date(message.createdAt), context)
     label.hidden = !startsGroup || author.kind !== 'agent'
-    label.textContent = label.hidden ? '' : name
+    label.replaceChildren(...(label.hidden ? [] : [element('bdi', {}, name)]))
     const parts = metaParts(message, showsState, endsGroup)
     meta.hidden = parts.length === 0
     meta.replaceChildren(...parts)
@@ -50,10 +53,10 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
 
   function metaParts(message: WidgetMessage, showsState: boolean, endsGroup: boolean): Node[] {
     if (author.kind === 'visitor' && message.state === 'failed') return failedParts(message)
-    const time = endsGroup && message.messageId ? timeOf(message, context.locale) : ''
     const state = showsState && author.kind === 'visitor' ? stateText(message, texts) : ''
+    const time = message.messageId && (endsGroup || state) ? timeOf(message, context.locale) : ''
     const text = [time, state].filter(Boolean).join(' · ')
-    return text ? [document.createTextNode(text)] : []
+    return text ? [element('bdi', {}, text)] : []
   }
 
   function failedParts({ error, messageId, clientOperationId }: WidgetMessage): Node[] {
@@ -74,9 +77,7 @@ function bodyNodes(body: string, texts: WidgetTexts): Node[] {
 }
 
 function avatarOf({ avatarUrl }: MessageAuthor, name: string): HTMLElement {
-  const initials = name.split(/\s+/).map((word) => [...word][0] ?? '')
-  const short = initials.filter((_, index) => index === 0 || index === initials.length - 1).join('')
-  const avatar = element('span', { class: 'avatar', 'aria-hidden': 'true' }, short.toUpperCase())
+  const avatar = element('span', { class: 'avatar', 'aria-hidden': 'true' }, initialsOf(name))
   const src = safeHref(avatarUrl ?? '')
   if (src) {
     const image = element('img', { src, alt: '' })

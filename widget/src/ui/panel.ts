@@ -87,6 +87,7 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
 
     dispose() {
       clearTimeout(typingTimer)
+      log.dispose()
       for (const unsubscribe of subscriptions) unsubscribe()
     },
   }
@@ -95,7 +96,7 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
     const config = client.config()
     header.configure(config)
     header.setConnection(client.connection())
-    log.setGreeting(config?.appearance.greeting || texts.greeting)
+    log.setGreeting(config?.appearance.greeting || texts.greeting, config?.appearance.title || texts.title)
     if (config) composer.setLimit(config.limits.bodyMaxLength)
   }
 

@@ -1,5 +1,5 @@
 import { createServiceClient, type ServiceClientOptions } from '../client.ts'
-import type { Handler } from '../events.ts'
+import { createEmitter, type Handler } from '../events.ts'
 import type { WidgetEventMap, WidgetMessage } from '../types.ts'
 import { accentColors } from './color.ts'
 import { element } from './elements.ts'
@@ -52,11 +52,9 @@ interface Mounted {
 /** The chat with its user interface (section 4.4 of the specification). Touches neither page nor storage before `mount`. */
 export function createServiceWidget({ nonce, texts, container, ...options }: ServiceWidgetOptions): ServiceWidget {
   const shownTexts = { ...englishTexts, ...texts }
-  const client = createServiceClient({
-    pageContext: pageContextOf,
-    ...options,
-    platform: { lifecycle: pageLifecycle, ...options.platform },
-  })
+  const emitter = createEmitter<WidgetEventMap>()
+  const platform = { lifecycle: pageLifecycle, ...options.platform }
+  const client = createServiceClient({ pageContext: pageContextOf, ...options, platform }, emitter)
   let mounted: Mounted | undefined
   let isOpen = false
   let unread = 0
@@ -100,8 +98,11 @@ export function createServiceWidget({ nonce, texts, container, ...options }: Ser
     const frame = element('div', { class: 'frame' }, launcher.element, panel.element)
     root.append(frame)
     const configure = () => {
-      const { accent, onAccent } = accentColors(client.config()?.appearance.accentColor)
-      colors.replace(`.frame { --accent: ${accent}; --on-accent: ${onAccent}; }`)
+      const { accent, onAccent, focusOnLight, focusOnDark } = accentColors(client.config()?.appearance.accentColor)
+      colors.replace(
+        `.frame { --accent: ${accent}; --on-accent: ${onAccent}; --focus: ${focusOnLight}; }
+        @media (prefers-color-scheme: dark) { .frame { --focus: ${focusOnDark}; } }`,
+      )
       frame.dataset.position = client.config()?.appearance.position === 'left' ? 'left' : 'right'
     }
     configure()
@@ -127,7 +128,7 @@ export function createServiceWidget({ nonce, texts, container, ...options }: Ser
     unread = 0
     mounted.launcher.update(isOpen, unread)
     mounted.panel.show()
-    client.emit('panel.opened', {})
+    emitter.emit('panel.opened', {})
   }
 
   function close() {
@@ -136,7 +137,7 @@ export function createServiceWidget({ nonce, texts, container, ...options }: Ser
     mounted.panel.hide()
     mounted.launcher.update(isOpen, unread)
     mounted.launcher.focus()
-    client.emit('panel.closed', {})
+    emitter.emit('panel.closed', {})
   }
 
   function toggle() {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { MongoClient, type WriteConcernSettings } from 'mongodb'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { durableWriteConcern } from './durable-write-concern.ts'
+import { durableWriteConcern } from '../durability.ts'
 import { enginePlace } from './engine-place.ts'
 import { nodeForEngine } from './glibc.ts'
 import { type HostedEngine, hostEngine } from './hosted-engine.ts'
@@ -68,18 +68,10 @@ describe('a write that the engine acknowledged', () => {
 
   it('survives SIGKILL under the concern that the store asks for', async () => {
     const { client } = await start()
-    const concern = durableWriteConcern(await client.db('admin').command({ hello: 1 }))
+    const concern = await durableWriteConcern(client)
     await client.close()
     await engine?.stop()
     for (let round = 0; round < rounds; round += 1)
       expect(await lostInRound(round, concern), `round ${round}`).toEqual([])
-  })
-})
-
-describe('the durable write concern', () => {
-  it('is journaled on one server, and the majority as well where there is one', () => {
-    expect(durableWriteConcern({ ok: 1 })).toEqual({ w: 1, journal: true })
-    expect(durableWriteConcern({ ok: 1, setName: 'rs0' })).toEqual({ w: 'majority', journal: true })
-    expect(durableWriteConcern({ ok: 1, msg: 'isdbgrid' })).toEqual({ w: 'majority', journal: true })
   })
 })

@@ -1,0 +1,166 @@
+import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect'
+import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { SessionService } from '#proto/session/v1/session_pb.js'
+import { testDatabase } from '../test/support/test-database.ts'
+import { readCoreConfig } from './config.ts'
+import { type CoreContext, createCoreContext } from './context.ts'
+import { type CoreServer, inMemoryTransport, serveCore } from './server.ts'
+import { openDatabase } from './store/database.ts'
+
+const { uri, name } = testDatabase()
+let core: CoreContext
+let server: CoreServer
+let baseUrl: string
+
+beforeAll(async () => {
+  core = createCoreContext({
+    config: readCoreConfig({}),
+    secretKeys: [{ kid: 'k1', secret: new Uint8Array(32).fill(7) }],
+    database: await openDatabase({ uri, name, timeoutMs: 5000 }),
+    logger: pino({ level: 'silent' }),
+  })
+  core.start()
+  server = await serveCore(core, { host: '127.0.0.1', port: 0 })
+  baseUrl = `http://127.0.0.1:${server.port}`
+})
+afterAll(async () => {
+  await server.close()
+  await core.stop()
+})
+
+const token = (...scopes: string[]) => core.access.issue({ subject: 'test', scopes })
+
+async function codeOf(call: Promise<unknown>): Promise<[Code, string | undefined]> {
+  const error = ConnectError.from(
+    await call.then(
+      () => 'no error',
+      (failure) => failure,
+    ),
+  )
+  return [error.code, error.findDetails(ErrorInfoSchema)[0]?.code]
+}
+
+describe('the internal services', () => {
+  it.each<[string, () => Transport]>([
+    ['Connect over HTTP/1.1', () => createConnectTransport({ baseUrl, httpVersion: '1.1' })],
+    ['Connect over HTTP/2', () => createConnectTransport({ baseUrl, httpVersion: '2' })],
+    ['Connect with JSON', () => createConnectTransport({ baseUrl, httpVersion: '2', useBinaryFormat: false })],
+    ['gRPC', () => createGrpcTransport({ baseUrl })],
+    ['gRPC-Web', () => createGrpcWebTransport({ baseUrl, httpVersion: '1.1' })],
+    ['memory', () => inMemoryTransport(core)],
+  ])('answer over %s on the one port, and refuse with a code and its details', async (_, transport) => {
+    const client = createClient(SessionService, transport())
+    const headers = { authorization: `Bearer ${await token('visitors:act', 'sessions:read')}` }
+    expect(await client.checkOrigin({ origin: 'https://nobody.example' }, { headers })).toMatchObject({
+      allowed: false,
+    })
+    expect(await codeOf(client.getSession({ sessionId: 'ses_none' }, { headers }))).toEqual([Code.NotFound, 'NotFound'])
+  })
+
+  it('answer the first frame of a gateway’s stream at once', async () => {
+    const client = createClient(MessagingService, createConnectTransport({ baseUrl, httpVersion: '2' }))
+    const headers = { authorization: `Bearer ${await token('visitors:act')}` }
+    const open = new AbortController()
+    async function* commands() {
+      await new Promise((resolve) => open.signal.addEventListener('abort', resolve))
+      yield* []
+    }
+    const stream = client.watchEvents(commands(), { headers, signal: open.signal })
+    const { value } = await stream[Symbol.asyncIterator]().next()
+    expect(value?.frames[0]?.frame.case).toBe('ready')
+    open.abort()
+  })
+
+  it('say whether they live and whether the database answers', async () => {
+    expect((await fetch(`${baseUrl}/livez`)).status).toBe(200)
+    expect((await fetch(`${baseUrl}/readyz`)).status).toBe(200)
+    expect((await fetch(`${baseUrl}/nothing`)).status).toBe(404)
+  })
+})
+
+describe('a caller', () => {
+  it.each([
+    ['no token', async () => undefined, Code.Unauthenticated, 'Unauthenticated'],
+    ['another scheme', async () => 'Basic dXNlcjpwYXNz', Code.Unauthenticated, 'Unauthenticated'],
+    ['a token that is none', async () => 'Bearer a.b.c', Code.Unauthenticated, 'Unauthenticated'],
+    [
+      'a token of another key',
+      async () => `Bearer ${(await token('sessions:read')).slice(0, -4)}AAAA`,
+      Code.Unauthenticated,
+      'Unauthenticated',
+    ],
+    [
+      'a token without the scope',
+      async () => `Bearer ${await token('messages:read')}`,
+      Code.PermissionDenied,
+      'PermissionDenied',
+    ],
+    [
+      'a token whose scope only begins alike',
+      async () => `Bearer ${await token('sessions:readonly')}`,
+      Code.PermissionDenied,
+      'PermissionDenied',
+    ],
+    [
+      'a token that has ended',
+      async () => `Bearer ${await core.access.issue({ subject: 'test', scopes: ['sessions:read'], lifetime: -1 })}`,
+      Code.Unauthenticated,
+      'Unauthenticated',
+    ],
+  ])('with %s is refused', async (_, authorization, code, publicCode) => {
+    const client = createClient(SessionService, createConnectTransport({ baseUrl, httpVersion: '2' }))
+    const value = await authorization()
+    const headers: Record<string, string> = value === undefined ? {} : { authorization: value }
+    expect(await codeOf(client.getSession({ sessionId: 'ses_1' }, { headers }))).toEqual([code, publicCode])
+  })
+
+  it('of one workspace finds nothing of another', async () => {
+    const mine = await core.workspaces.createWorkspace('Mine')
+    const theirs = await core.workspaces.createWorkspace('Theirs')
+    const { connectionId } = await core.workspaces.createConnection(theirs.workspaceId, 'Site', undefined)
+    const { installation } = await core.workspaces.createInstallation(
+      connectionId,
+      { origins: ['https://theirs.example'] },
+      undefined,
+    )
+    const { content } = await core.sessions.create({
+      publicSiteKey: installation.publicSiteKey,
+      origin: 'https://theirs.example',
+      clientInstanceId: 'browser',
+      idempotencyKey: 'create',
+    })
+    const scopes = ['sessions:read', 'sessions:write', 'messages:read', 'messages:write']
+    const headers = {
+      authorization: `Bearer ${await core.access.issue({ subject: 'test', scopes, workspaceId: mine.workspaceId })}`,
+    }
+    const transport = createConnectTransport({ baseUrl, httpVersion: '2' })
+    const sessions = createClient(SessionService, transport)
+    const messaging = createClient(MessagingService, transport)
+    const { sessionId, conversationId } = content
+    const calls = [
+      sessions.getSession({ sessionId }, { headers }),
+      sessions.revokeSession({ sessionId }, { headers }),
+      sessions.banVisitor({ sessionId, reason: '' }, { headers }),
+      messaging.sendAgentMessage({ conversationId, clientOperationId: 'a', body: 'Hello' }, { headers }),
+      messaging.listMessages({ conversationId }, { headers }),
+      messaging.listConversations({ workspaceId: theirs.workspaceId }, { headers }),
+    ]
+    for (const refused of await Promise.all(calls.map(codeOf))) expect(refused).toEqual([Code.NotFound, 'NotFound'])
+  })
+})
+
+describe('the database', () => {
+  it('is prepared by several processes at once', async () => {
+    const databases = await Promise.all(
+      Array.from({ length: 6 }, () => openDatabase({ uri, name: `${name}-new`, timeoutMs: 5000 })),
+    )
+    const indexes = await databases[0]!.collections.events.indexes()
+    expect(indexes.map((index) => index.name)).toEqual(expect.arrayContaining(['by_sequence', 'by_operation']))
+    await databases[0]!.collections.events.db.dropDatabase()
+    await Promise.all(databases.map((database) => database.close()))
+  })
+})

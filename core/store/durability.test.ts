@@ -1,0 +1,61 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Collection } from 'mongodb'
+import { pino } from 'pino'
+import { expect, it, onTestFinished } from 'vitest'
+import { openDatabase } from './database.ts'
+import { writeConcernFor } from './durability.ts'
+import { attachEngine } from './embedded/engine.ts'
+
+/** A database on an engine of its own, whose journal can be read. */
+const openOwn = async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'durability-test-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+  const engine = await attachEngine({ dataDir, logger: pino({ level: 'silent' }) })
+  onTestFinished(() => engine.stop())
+  const database = await openDatabase({ uri: engine.uri, name: 'test', timeoutMs: 20_000 })
+  onTestFinished(() => database.close())
+  const journal = join(dataDir, 'mongodb', 'journal')
+  const logs = () => readdirSync(journal).filter((name) => name.startsWith('WiredTigerLog.'))
+  return {
+    collections: database.collections,
+    isInJournal: (text: string) => logs().some((name) => readFileSync(join(journal, name)).includes(text)),
+  }
+}
+
+const inserted = 100
+
+it('has a write in the journal by the time it is acknowledged, without a replica set', async () => {
+  const { collections, isInJournal } = await openOwn()
+  const written = collections.events as unknown as Collection<{ _id: string }>
+  const missing: number[] = []
+  for (let at = 0; at < inserted; at += 1) {
+    const _id = randomBytes(16).toString('hex')
+    await written.insertOne({ _id, conversationId: _id, sequence: 1 } as { _id: string })
+    if (!isInJournal(_id)) missing.push(at)
+  }
+  expect(missing).toEqual([])
+})
+
+it('has an update in the journal by then too', async () => {
+  const { collections, isInJournal } = await openOwn()
+  const written = collections.visitors as unknown as Collection<{ _id: string; text?: string }>
+  const missing: number[] = []
+  for (let at = 0; at < inserted; at += 1) {
+    const text = randomBytes(16).toString('hex')
+    await written.findOneAndUpdate({ _id: 'one' }, { $set: { text } }, { upsert: true })
+    if (!isInJournal(text)) missing.push(at)
+  }
+  expect(missing).toEqual([])
+})
+
+it.each([
+  ['a single server', { isWritablePrimary: true, maxWireVersion: 27 }, 1],
+  ['a replica set', { isWritablePrimary: true, setName: 'rs0' }, 'majority'],
+  ['a member of a set that is not initiated yet', { isWritablePrimary: false, isreplicaset: true }, 'majority'],
+  ['a sharded cluster', { isWritablePrimary: true, msg: 'isdbgrid' }, 'majority'],
+])('asks %s for the acknowledgement that waits for the journal', (_name, hello, w) => {
+  expect(writeConcernFor(hello)).toEqual({ w, journal: true })
+})

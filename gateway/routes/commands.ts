@@ -1,0 +1,140 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { mediaTypeOf } from '../checks/content-type.ts'
+import { idempotencyKeyOf } from '../checks/idempotency.ts'
+import { GatewayError } from '../errors.ts'
+import { readChunks } from '../request-body.ts'
+import {
+  CommandParams,
+  NavigationAcknowledgementAnswer,
+  NavigationAcknowledgementBody,
+  SCREENSHOT_TYPES,
+  ScreenshotAcknowledgementAnswer,
+  ScreenshotAcknowledgementBody,
+  ScreenshotParams,
+  UploadAnswer,
+} from '../schemas/commands.ts'
+import { Answers, NoQuery } from '../schemas/fields.ts'
+import { timeOf } from './proto-values.ts'
+import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
+import { markReplayed } from './sessions.ts'
+
+interface CommandDeps extends Pick<RouteDeps, 'core'> {
+  screenshotMaxBytes: number
+  /** Longest that an upload may take, its arrival among it. */
+  uploadDeadlineMs: number
+}
+
+/** POST /commands/navigation/…/acknowledgements, /commands/screenshots/…/acknowledgements, /commands/screenshots/…/upload */
+export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) => {
+  const { core } = deps
+
+  app.post(
+    '/commands/navigation/:commandId/acknowledgements',
+    {
+      schema: {
+        params: CommandParams,
+        body: NavigationAcknowledgementBody,
+        querystring: NoQuery,
+        response: Answers({ 200: NavigationAcknowledgementAnswer }),
+      },
+      config: { scoped: true, idempotent: true, rate: 'calls' },
+    },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      const { commandId, state, replayed } = await core.commands.acknowledgeNavigation(
+        { ...request.params, ...request.body, credentials, idempotencyKey: idempotencyKeyOf(request) },
+        callOptions(request),
+      )
+      markReplayed(reply, replayed)
+      return { commandId, state }
+    },
+  )
+
+  app.post(
+    '/commands/screenshots/:requestId/acknowledgements',
+    {
+      schema: {
+        params: ScreenshotParams,
+        body: ScreenshotAcknowledgementBody,
+        querystring: NoQuery,
+        response: Answers({ 200: ScreenshotAcknowledgementAnswer }),
+      },
+      config: { scoped: true, idempotent: true, rate: 'calls' },
+    },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      const { requestId, state, upload, replayed } = await core.commands.acknowledgeScreenshot(
+        { ...request.params, ...request.body, credentials, idempotencyKey: idempotencyKeyOf(request) },
+        callOptions(request),
+      )
+      markReplayed(reply, replayed)
+      const terms = upload && {
+        maxBytes: upload.maxBytes,
+        contentTypes: upload.contentTypes,
+        expiresAt: timeOf(upload.expiresAt),
+      }
+      return { requestId, state, ...(terms && { upload: terms }) }
+    },
+  )
+
+  await app.register(uploadRoute, deps)
+}
+
+/** In a scope of its own, since its body is read by nobody but the handler. */
+const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) => {
+  const { core, screenshotMaxBytes, uploadDeadlineMs } = deps
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, payload, done) => {
+    const tooLarge = Number(payload.headers['content-length']) > screenshotMaxBytes
+    done(tooLarge ? new GatewayError('PayloadTooLarge') : null)
+  })
+
+  app.post(
+    '/commands/screenshots/:requestId/upload',
+    {
+      schema: { params: ScreenshotParams, querystring: NoQuery, response: Answers({ 201: UploadAnswer }) },
+      config: {
+        scoped: true,
+        idempotent: true,
+        rate: 'calls',
+        bodyTypes: SCREENSHOT_TYPES,
+        bodyMaxBytes: screenshotMaxBytes,
+      },
+    },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      const { 'content-type': contentType = '', 'content-length': length } = request.headers
+      const header = {
+        ...request.params,
+        credentials,
+        contentType: mediaTypeOf(contentType),
+        idempotencyKey: idempotencyKeyOf(request),
+        ...(length === undefined ? {} : { byteLength: BigInt(length) }),
+      }
+      const body = readChunks(request.raw, screenshotMaxBytes)
+      async function* parts() {
+        yield { part: { case: 'header', value: header } } as const
+        let sent = 0
+        for await (const value of body.chunks) {
+          sent += value.length
+          yield { part: { case: 'chunk', value } } as const
+        }
+        // Without it the core keeps nothing: a call ends in the same way when the browser has gone.
+        if (body.isWhole()) yield { part: { case: 'end', value: { byteLength: BigInt(sent) } } } as const
+      }
+      try {
+        const { requestId, state, byteLength, sha256, replayed } = await core.commands.uploadScreenshot(parts(), {
+          ...callOptions(request),
+          timeoutMs: uploadDeadlineMs,
+        })
+        markReplayed(reply, replayed)
+        return reply.code(201).send({ requestId, state, byteLength, sha256 })
+      } catch (error) {
+        // To the core a broken body is a call without an end.
+        throw body.failure() ?? error
+      } finally {
+        body.stop()
+      }
+    },
+  )
+}

@@ -1,0 +1,69 @@
+import { expect, it } from 'vitest'
+import { type ReaderCallbacks, readEvents } from './event-reader.ts'
+import type { StreamEvent } from './types.ts'
+
+function collect() {
+  const events: StreamEvent[] = []
+  const heartbeats: number[] = []
+  let unreadable = 0
+  const callbacks: ReaderCallbacks = {
+    onEvent: (event) => events.push(event),
+    onHeartbeat: (last) => heartbeats.push(last),
+    onUnreadable: () => {
+      unreadable += 1
+    },
+    onRetry: () => {},
+    onActivity: () => {},
+  }
+  return { events, heartbeats, callbacks, unreadable: () => unreadable }
+}
+
+const bodyOf = (bytes: Uint8Array, size: number) =>
+  new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.slice(at, at + size))
+      controller.close()
+    },
+  })
+
+const wire = (sequence: number, text: string) =>
+  `id: e1-${sequence}\nevent: message.received\ndata: ${JSON.stringify({ sequence, data: { text } })}\n\n`
+
+it.each([1, 2, 3, 1_000])(
+  'reads events and heartbeats cut into pieces of %i bytes, through the middle of characters',
+  async (size) => {
+    const { events, heartbeats, callbacks } = collect()
+    const bytes = new TextEncoder().encode(`retry: 2000\n\n${wire(1, 'grüße 🌿')}: hb 1\n\n${wire(2, 'zwei')}`)
+    await readEvents(bodyOf(bytes, size), callbacks)
+    expect(events.map(({ id, data }) => [id, data.text])).toEqual([
+      ['e1-1', 'grüße 🌿'],
+      ['e1-2', 'zwei'],
+    ])
+    expect(heartbeats).toEqual([1])
+  },
+)
+
+it('does not count an event that was cut off before its end', async () => {
+  const { events, callbacks } = collect()
+  await readEvents(bodyOf(new TextEncoder().encode(wire(1, 'whole') + wire(2, 'cut').slice(0, -1)), 7), callbacks)
+  expect(events.map(({ sequence }) => sequence)).toEqual([1])
+})
+
+it.each(['not json', 'null', '{"sequence":"1","data":{}}', '{"sequence":1}', '[]'])(
+  'tells of what it cannot read: %s',
+  async (data) => {
+    const { events, callbacks, unreadable } = collect()
+    await readEvents(
+      bodyOf(new TextEncoder().encode(`id: e1-1\nevent: message.received\ndata: ${data}\n\n`), 64),
+      callbacks,
+    )
+    expect(events).toEqual([])
+    expect(unreadable()).toBe(1)
+  },
+)
+
+it('breaks off rather than hold an endless event', async () => {
+  const { callbacks } = collect()
+  const endless = new TextEncoder().encode(`data: ${'x'.repeat(1_100_000)}`)
+  await expect(readEvents(bodyOf(endless, 100_000), callbacks)).rejects.toThrow()
+})

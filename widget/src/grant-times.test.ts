@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest'
+import { grantTimes } from './grant-times.ts'
+
+const issuedAt = Date.parse('2026-11-20T12:00:00.000Z')
+const content = {
+  accessGrant: `e30.${btoa(JSON.stringify({ iat: issuedAt / 1000 }))}.sig`,
+  renewAfter: '2026-11-20T12:10:00.000Z',
+  expiresAt: '2026-11-20T12:15:00.000Z',
+}
+
+describe('the times of a grant', () => {
+  it('are taken as they are by a clock that agrees', () => {
+    expect(grantTimes(content, issuedAt + 900).expiresAtMs - issuedAt).toBe(900_000)
+  })
+
+  it.each([3_600_000, -3_600_000])('follow a clock that is %i ms off', (offsetMs) => {
+    const askedAt = issuedAt + offsetMs
+    expect(grantTimes(content, askedAt).renewAtMs - askedAt).toBe(600_000)
+  })
+
+  it.each(['opaque', 'a.b.c', `e30.${btoa('{"iat":"soon"}')}.sig`])(
+    'are taken as they are where the grant cannot be read',
+    (accessGrant) => {
+      expect(grantTimes({ ...content, accessGrant }, issuedAt + 99_000).expiresAtMs - issuedAt).toBe(900_000)
+    },
+  )
+})

@@ -1,0 +1,98 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createMessageList } from './message-list.ts'
+import type { MessageState, ServiceMessage } from './types.ts'
+
+function told(sequence: number, clientOperationId?: string, state: MessageState = 'queued'): ServiceMessage {
+  return {
+    messageId: `msg_${sequence}`,
+    clientOperationId,
+    conversationId: 'cnv_1',
+    sequence,
+    author: { kind: clientOperationId ? 'visitor' : 'agent' },
+    body: `body ${sequence}`,
+    contentType: 'text',
+    state,
+    createdAt: '2026-11-20T12:00:00.000Z',
+  }
+}
+
+const local = (clientOperationId: string) => ({
+  clientOperationId,
+  author: { kind: 'visitor' as const },
+  body: clientOperationId,
+  contentType: 'text',
+  state: 'pending' as const,
+  createdAt: '2026-11-20T12:00:00.000Z',
+})
+
+describe('the message list', () => {
+  it('holds each message once, in order, however often and in whatever order the news of it comes', () => {
+    const own = [1, 3, 5]
+    const answers = own.map((sequence) => {
+      const { messageId, clientOperationId, conversationId, state } = told(sequence, `op_${sequence}`)
+      return { messageId, clientOperationId, conversationId, sequence, state }
+    })
+    const events = [1, 2, 3, 4, 5].map((sequence) =>
+      told(sequence, own.includes(sequence) ? `op_${sequence}` : undefined),
+    )
+    const news = [...answers, ...events, ...events]
+    fc.assert(
+      fc.property(fc.shuffledSubarray(news, { minLength: news.length }), (arrivals) => {
+        const list = createMessageList()
+        for (const sequence of own) list.addLocal(local(`op_${sequence}`))
+        for (const arrival of arrivals) list.merge(arrival)
+        expect(list.all().map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5])
+        expect(new Set(list.all().map(({ key }) => key)).size).toBe(5)
+      }),
+    )
+  })
+
+  it('makes one of a message that was first known by two names', () => {
+    const list = createMessageList()
+    list.merge(told(1))
+    list.addLocal(local('op_1'))
+    list.merge(told(1, 'op_1'))
+    expect(list.all()).toHaveLength(1)
+    expect(list.all()[0]).toMatchObject({ key: 'op_1', messageId: 'msg_1' })
+  })
+
+  it('does not make one of two messages that only share an operation id', () => {
+    const list = createMessageList()
+    list.merge(told(1, 'op_1'))
+    list.merge({ ...told(2, 'op_1'), sessionId: 'ses_other' })
+    expect(list.all()).toHaveLength(2)
+  })
+
+  it('keeps what is not sent yet last, and moves it to its place once it is', () => {
+    const list = createMessageList()
+    list.addLocal(local('op_2'))
+    list.merge(told(1))
+    list.merge(told(3))
+    expect(list.all().map(({ key }) => key)).toEqual(['msg_1', 'msg_3', 'op_2'])
+    list.merge(told(2, 'op_2'))
+    expect(list.all().map(({ key }) => key)).toEqual(['msg_1', 'op_2', 'msg_3'])
+  })
+
+  it.each<[MessageState, MessageState, MessageState]>([
+    ['read', 'queued', 'read'],
+    ['delivered', 'sent', 'delivered'],
+    ['queued', 'delivered', 'delivered'],
+    ['sent', 'failed', 'failed'],
+    ['read', 'failed', 'read'],
+  ])('lets no late news take back a state: %s, then %s, is %s', (first, second, expected) => {
+    const list = createMessageList()
+    list.merge(told(1, 'op_1', first))
+    list.setState('msg_1', second)
+    expect(list.all()[0]?.state).toBe(expected)
+  })
+
+  it('does not let the outbox change a message that the service already has', () => {
+    const list = createMessageList()
+    list.addLocal(local('op_1'))
+    list.merge(told(1, 'op_1'))
+    list.patchLocal('op_1', { state: 'failed', error: { code: 'network_error', recoverable: true } })
+    expect(list.all()[0]?.state).toBe('queued')
+    expect(list.all()[0]?.error).toBeUndefined()
+  })
+})

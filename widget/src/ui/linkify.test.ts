@@ -1,0 +1,57 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { linkify, safeHref } from './linkify.ts'
+
+const links = (text: string) => linkify(text).flatMap(({ href }) => href ?? [])
+
+describe('links in a message', () => {
+  it.each([
+    ['See https://example.com/a.', ['https://example.com/a']],
+    ['(https://example.com/a)', ['https://example.com/a']],
+    [
+      'https://example.com/wiki/A_(b) and http://b.example?x=1&y=2!',
+      ['https://example.com/wiki/A_(b)', 'http://b.example/?x=1&y=2'],
+    ],
+    ['javascript:alert(1) data:text/html,x vbscript:x ftp://a.example', []],
+    ['java\nscript:https//x https:// https:', []],
+    ['https://bank.example@evil.example/ https://user:pw@evil.example/', []],
+    ['"https://example.com/"onmouseover="x"', ['https://example.com/']],
+  ])('%s', (text, expected) => {
+    expect(links(text)).toEqual(expected)
+  })
+
+  it('never change what is read, and never lead but to http and https', () => {
+    const pieces = fc.constantFrom(
+      'https://',
+      'http://',
+      'javascript:',
+      'a.example',
+      '/x',
+      ' ',
+      '@',
+      ')',
+      '(',
+      '.',
+      '<b>',
+      '🌿',
+      '\n',
+    )
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 30 }), (parts) => {
+        const text = parts.join('')
+        expect(
+          linkify(text)
+            .map((part) => part.text)
+            .join(''),
+        ).toBe(text)
+        for (const href of links(text)) expect(['http:', 'https:']).toContain(new URL(href).protocol)
+      }),
+    )
+  })
+
+  it('takes no other scheme for a picture or a logo either', () => {
+    expect(safeHref('javascript:alert(1)')).toBeUndefined()
+    expect(safeHref('not a url')).toBeUndefined()
+    expect(safeHref('https://example.com/logo.png')).toBe('https://example.com/logo.png')
+  })
+})
