@@ -10,7 +10,7 @@ import { ownCommand, takeStep } from './command-steps.ts'
 import type { Idempotency } from './idempotency.ts'
 import { imageTypes } from './image-type.ts'
 import { field, oneOf, validate } from './rules.ts'
-import type { Repeatable } from './sessions.ts'
+import type { Repeatable } from './session-content.ts'
 import type { CommandStore } from './store/commands.ts'
 import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
 

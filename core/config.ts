@@ -63,6 +63,28 @@ export const coreSettings = Type.Object({
     description: 'Longest message, in characters.',
   }),
   PAGE_CONTEXT_MAX_BYTES: Type.Integer({ default: 4096, minimum: 256, description: 'Largest page context.' }),
+  IDENTITY_ASSERTION_LIFETIME_SECONDS: Type.Integer({
+    default: 300,
+    minimum: 1,
+    maximum: 86400,
+    description: 'Longest life of an identity assertion.',
+  }),
+  IDENTITY_CLOCK_SKEW_SECONDS: Type.Integer({
+    default: 30,
+    minimum: 0,
+    maximum: 3600,
+    description: 'How far the clock of a host that signs identity assertions may be off.',
+  }),
+  IDENTITY_CONTEXT_MAX_KEYS: Type.Integer({
+    default: 10,
+    minimum: 0,
+    description: 'Most entries in the context of an identity assertion.',
+  }),
+  IDENTITY_CONTEXT_MAX_BYTES: Type.Integer({
+    default: 1024,
+    minimum: 2,
+    description: 'Largest context of an identity assertion.',
+  }),
   HISTORY_PAGE_MAX: Type.Integer({
     default: 100,
     minimum: 1,

@@ -23,8 +23,8 @@ import { createRecurring } from './recurring.ts'
 import { createReplayWindow } from './replay-window.ts'
 import { createScreenshots, type Screenshots } from './screenshots.ts'
 import { createSecretBox, type SecretBox } from './secret-box.ts'
+import { createSessionParts, type SessionParts } from './session-parts.ts'
 import { createSessionWatch } from './session-watch.ts'
-import { createSessions, type Sessions } from './sessions.ts'
 import { createCommandStore } from './store/commands.ts'
 import { type ConversationStore, createConversationStore } from './store/conversations.ts'
 import type { Database } from './store/database.ts'
@@ -46,13 +46,12 @@ import { createWakeups } from './wakeups.ts'
 import { createWorkspaces, type Workspaces } from './workspaces.ts'
 
 /** Everything that the services of one core process share. */
-export interface CoreContext {
+export interface CoreContext extends SessionParts {
   config: CoreConfig
   logger: Logger
   database: Database
   access: Access
   visitorAccess: VisitorAccess
-  sessions: Sessions
   messages: Messages
   commands: Commands
   commandDecisions: CommandDecisions
@@ -148,12 +147,19 @@ export function createCoreContext({
       inboxWatch.advanced(conversationId, sequence)
     },
   })
-  const sessionWatch = createSessionWatch({ access: visitorAccess, log, logger, now })
+  const sessionWatch = createSessionWatch({
+    access: visitorAccess,
+    log,
+    onSeen: (sessionId, conversationId) => subscriptions.sessionIsIn(sessionId, conversationId),
+    logger,
+    now,
+  })
   const window = { maxEvents: config.REPLAY_WINDOW_EVENTS, maxAge: config.REPLAY_WINDOW_SECONDS }
   const replayWindow = createReplayWindow(events, window, now)
   const subscriptions = createSubscriptions({
     feeds: () => feeds,
     replayWindow,
+    now,
     onOpened: ({ session }) => sessionWatch.add(session),
     onEnded: ({ session }) => sessionWatch.remove(session.sessionId),
   })
@@ -190,6 +196,7 @@ export function createCoreContext({
   const transientSweep = createTransientSweep({ store: createTransientEventStore(collections), now })
   const messages = createMessages({
     access: visitorAccess,
+    sessions: sessionStore,
     log,
     events,
     conversationAccess,
@@ -204,33 +211,30 @@ export function createCoreContext({
     },
   })
   const idempotency = createIdempotency(createIdempotencyStore(collections), now)
-  const sessions = createSessions({
-    store: sessionStore,
+  const sessionParts = createSessionParts({
+    collections,
+    config,
+    sessionStore,
     conversations,
     events,
     replayWindow,
+    log,
     workspaces,
     directory,
     access: visitorAccess,
     grants,
     keyring,
+    secretBox,
     idempotency,
     wakeups,
     now,
-    settings: {
-      grantLifetime: config.GRANT_LIFETIME_SECONDS,
-      sessionLifetime: config.SESSION_LIFETIME_SECONDS,
-      creationRepeat: config.SESSION_CREATION_REPEAT_SECONDS,
-      idempotencyRetention: config.IDEMPOTENCY_RETENTION_SECONDS,
-      pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
-    },
   })
 
   const commandStore = createCommandStore(collections)
   const screenshotStore = createScreenshotStore(database.screenshots)
   const commands = createCommands({
     store: commandStore,
-    sessions,
+    sessions: sessionParts.sessions,
     access: visitorAccess,
     installations: directory.installations,
     log,
@@ -296,7 +300,7 @@ export function createCoreContext({
     database,
     access: createAccess(keyring, now),
     visitorAccess,
-    sessions,
+    ...sessionParts,
     messages,
     commands,
     commandDecisions,

@@ -13,8 +13,11 @@ export interface Operation<R> {
   input: unknown
   /** How long a repeat gets the first answer, in seconds. */
   keptFor: number
-  /** Does it. What it returns is stored, so it holds no credential. */
-  run: () => Promise<R>
+  /**
+   * Does it. What it returns is stored, so it holds no credential. `operation` names it, key and input: it is the same
+   * when it runs again after its process died.
+   */
+  run: (operation: string) => Promise<R>
 }
 
 export interface Idempotency {
@@ -45,7 +48,7 @@ export function createIdempotency(store: IdempotencyStore, now: () => number): I
         return { result: earlier.result as Awaited<ReturnType<typeof run>>, replayed: true }
       }
       try {
-        const result = await run()
+        const result = await run(`${id}.${inputHash}`)
         await store.finish(id, result)
         return { result, replayed: false }
       } catch (error) {

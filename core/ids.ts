@@ -19,8 +19,13 @@ export type IdPrefix =
 
 /** A prefixed, unguessable identifier of 130 random bits, for example `ses_3k8…`: lower-case letters and digits only. */
 export function newId(prefix: IdPrefix): string {
+  return plannedId(prefix, randomBytes(26))
+}
+
+/** The same form from bytes that are a keyed hash, for what an operation makes once however often it is repeated. */
+export function plannedId(prefix: IdPrefix, bytes: Uint8Array): string {
   let text = ''
-  for (const byte of randomBytes(26)) text += alphabet[byte & 31]
+  for (const byte of bytes.subarray(0, 26)) text += alphabet[byte & 31]
   return `${prefix}_${text}`
 }
 

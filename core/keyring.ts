@@ -1,7 +1,7 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 
 /** What a key is used for; each purpose has keys of its own, derived from the secret keys of the settings. */
-export type KeyPurpose = 'access-grant' | 'renewal-token' | 'service-token' | 'visitor-id' | 'encryption'
+export type KeyPurpose = 'access-grant' | 'renewal-token' | 'service-token' | 'visitor-id' | 'planned-id' | 'encryption'
 
 export interface DerivedKey {
   kid: string

@@ -41,6 +41,7 @@ export type TypingType = 'typing.started' | 'typing.stopped'
 export type EventType =
   | 'message.accepted'
   | 'message.received'
+  | 'session.identified'
   | 'message.state.changed'
   | 'agent.assigned'
   | 'agent.unassigned'

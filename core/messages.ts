@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { ConversationAccess } from './conversation-access.ts'
 import { ServiceError } from './errors.ts'
@@ -10,6 +11,7 @@ import type { MessageStates } from './message-states.ts'
 import { type PageContext, pageContextIssues } from './page-context.ts'
 import { field, integer, locale, messageBody, oneOf, operationId, text, url, validate } from './rules.ts'
 import type { EventStore } from './store/events.ts'
+import type { Session, SessionStore } from './store/sessions.ts'
 import type { Typing } from './typing.ts'
 import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
 
@@ -73,6 +75,7 @@ export interface Messages {
 
 export interface MessagesDependencies {
   access: VisitorAccess
+  sessions: Pick<SessionStore, 'markWritten'>
   log: EventLog
   events: EventStore
   conversationAccess: ConversationAccess
@@ -82,9 +85,12 @@ export interface MessagesDependencies {
   settings: MessageSettings
 }
 
+const maxHeld = 50_000
+
 /** Messages between visitors and agents: sends into the log, and the history out of it (contract, section 3). */
 export function createMessages({
   access,
+  sessions,
   log,
   events,
   conversationAccess,
@@ -93,6 +99,21 @@ export function createMessages({
   states,
   settings,
 }: MessagesDependencies): Messages {
+  /** Sessions that have been held lately: what is cached of them may not say so yet. */
+  const held = new LRUCache<string, true>({ max: maxHeld })
+
+  /**
+   * The conversation that a session writes in. Before its first message the session is held there, in the write that an
+   * identification would move it with: so a message, and each repeat of it, goes to one conversation only.
+   */
+  async function placeOf({ sessionId, conversationId, hasWritten }: Session): Promise<string> {
+    const place = `${sessionId} ${conversationId}`
+    if (hasWritten || held.has(place)) return conversationId
+    if (!(await sessions.markWritten(sessionId, conversationId))) return placeOf(await access.live(sessionId))
+    held.set(place, true)
+    return conversationId
+  }
+
   /** What else follows from a message. None of it is waited for. */
   function follow({ event, replayed }: Sent) {
     inbox.record(event)
@@ -136,7 +157,8 @@ export function createMessages({
         field('/locale', input.locale, locale),
         ...pageContextIssues('/pageContext', input.pageContext, settings.pageContextMaxBytes),
       )
-      const { sessionId, conversationId } = session
+      const { sessionId } = session
+      const conversationId = await placeOf(session)
       const { clientOperationId } = input
       const sent = await log.append({
         conversationId,

@@ -1,5 +1,5 @@
 import type { FieldIssue } from './errors.ts'
-import { field, text, url, validate } from './rules.ts'
+import { field, integer, text, url } from './rules.ts'
 
 /** Where the visitor is, minimised: no query, no fragment, the referrer cut to its origin (contract, section 3). */
 export interface PageContext {
@@ -8,6 +8,8 @@ export interface PageContext {
   referrer?: string
   viewport?: { width: number; height: number }
 }
+
+const maxPixels = 100_000
 
 /** The broken rules of a page context as it was reported. */
 export function pageContextIssues(
@@ -20,12 +22,10 @@ export function pageContextIssues(
     field(`${path}/url`, context.url, url('http', 'https')),
     field(`${path}/title`, context.title, text(0, 256)),
     field(`${path}/referrer`, context.referrer, (value) => (value === '' ? undefined : url('http', 'https')(value))),
+    field(`${path}/viewport/width`, context.viewport?.width, integer(0, maxPixels)),
+    field(`${path}/viewport/height`, context.viewport?.height, integer(0, maxPixels)),
     field(path, context, (value) => (Buffer.byteLength(JSON.stringify(value)) > maxBytes ? 'maxBytes' : undefined)),
   ]
-}
-
-export function validatePageContext(context: PageContext, maxBytes: number): void {
-  validate(...pageContextIssues('', context, maxBytes))
 }
 
 /** Keeps what an operator needs, and nothing that a page puts into a query, a fragment or a referrer's path. */

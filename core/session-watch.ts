@@ -32,17 +32,23 @@ const endTypes: Record<SessionEnd, SessionEndType> = {
 export function createSessionWatch(dependencies: {
   access: Pick<VisitorAccess, 'endOf'>
   log: EventLog
+  /** Where a watched session is, each time it is looked at: it may have gone to another conversation. */
+  onSeen: (sessionId: string, conversationId: string) => void
   logger: Logger
   now: () => number
 }): SessionWatch {
-  const { access, log, logger, now } = dependencies
+  const { access, log, onSeen, logger, now } = dependencies
   const watched = new Map<string, { session: Session; streams: number; expiresAt: number }>()
 
   async function check(sessionId: string) {
     const entry = watched.get(sessionId)
     if (!entry) return
     try {
-      const { end, grantExpiresAt } = await access.endOf(sessionId)
+      const { end, grantExpiresAt, conversationId } = await access.endOf(sessionId)
+      if (conversationId !== undefined) {
+        entry.session = { ...entry.session, conversationId }
+        onSeen(sessionId, conversationId)
+      }
       if (grantExpiresAt) entry.expiresAt = grantExpiresAt.getTime()
       if (end) await writeEnd(entry.session, end)
     } catch (error) {

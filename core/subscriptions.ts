@@ -32,6 +32,9 @@ export interface Subscription {
   position: number
   /** `live` follows the feed; `replaying` reads the log by itself until it has caught up. */
   mode: 'replaying' | 'paused' | 'live' | 'ended'
+  isOpen: boolean
+  /** The session has gone to another conversation. */
+  isElsewhere: boolean
 }
 
 /** Events in one read of a replay, and characters after which it waits for the reader. */
@@ -55,6 +58,8 @@ export interface Subscriptions {
   /** The reader has room again. */
   resume(subscription: Subscription): void
   close(subscription: Subscription): void
+  /** Tells the streams of a session that follow another conversation's log to begin anew, and ends them. */
+  sessionIsIn(sessionId: string, conversationId: string): void
   /** Delivers an event of a feed to those who follow it. */
   deliver(feed: Feed<Subscription>, event: LogEvent): void
 }
@@ -62,6 +67,7 @@ export interface Subscriptions {
 export interface SubscriptionsDependencies {
   feeds: () => Feeds<Subscription>
   replayWindow: ReplayWindow
+  now?: () => number
   onOpened: (subscription: Subscription) => void
   /** However it ended. */
   onEnded: (subscription: Subscription) => void
@@ -71,9 +77,11 @@ export interface SubscriptionsDependencies {
 export function createSubscriptions({
   feeds,
   replayWindow,
+  now = Date.now,
   onOpened,
   onEnded,
 }: SubscriptionsDependencies): Subscriptions {
+  const bySession = new Map<string, Set<Subscription>>()
   /** The latest event of each feed in its encoded form, since many may read it. */
   let lastEncoded: { event: LogEvent; encoded: EncodedEvent } | undefined
 
@@ -89,6 +97,9 @@ export function createSubscriptions({
     if (subscription.mode === 'ended') return false
     subscription.mode = 'ended'
     feeds().leave(subscription.feed, subscription)
+    const ofSession = bySession.get(subscription.session.sessionId)
+    ofSession?.delete(subscription)
+    if (ofSession?.size === 0) bySession.delete(subscription.session.sessionId)
     onEnded(subscription)
     return true
   }
@@ -128,6 +139,13 @@ export function createSubscriptions({
     }
   }
 
+  /** The stream ends; the client comes back, and gets the log of the conversation that its session is in now. */
+  function beginAnew(subscription: Subscription) {
+    const { id, sink, epoch, feed } = subscription
+    sink.event([id], resetRequired(epoch, feed.through, { reason: 'epoch_changed', at: new Date(now()) }))
+    end(subscription)
+  }
+
   /** Sends one event of a replay if it is for the reader; its length. */
   function send(subscription: Subscription, event: LogEvent): number {
     subscription.position = event.sequence
@@ -150,15 +168,21 @@ export function createSubscriptions({
         feed: undefined as never,
         position: 0,
         mode: 'replaying',
+        isOpen: false,
+        isElsewhere: false,
       }
       const feed = await feeds().join(session.conversationId, subscription)
       subscription.feed = feed
+      const ofSession = bySession.get(session.sessionId) ?? new Set()
+      bySession.set(session.sessionId, ofSession.add(subscription))
       try {
         onOpened(subscription)
         const verdict = await replayWindow.judge(session.conversationId, { epoch, head: feed.through, start })
         if (verdict.state === 'ready') {
           subscription.position = verdict.sequence
           sink.opened(id, session, { epoch, sequence: verdict.sequence })
+          subscription.isOpen = true
+          if (subscription.isElsewhere) beginAnew(subscription)
           void replay(subscription)
         } else {
           sink.opened(id, session, { epoch, sequence: feed.through })
@@ -180,6 +204,13 @@ export function createSubscriptions({
 
     close(subscription) {
       close(subscription)
+    },
+
+    sessionIsIn(sessionId, conversationId) {
+      for (const subscription of [...(bySession.get(sessionId) ?? [])]) {
+        subscription.isElsewhere = subscription.session.conversationId !== conversationId
+        if (subscription.isElsewhere && subscription.isOpen) beginAnew(subscription)
+      }
     },
 
     deliver(feed, event) {

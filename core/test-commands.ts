@@ -37,9 +37,11 @@ export function createTestCommands(database: Database) {
     authorize: async ({ accessGrant }) => ({
       session: sessions.get(accessGrant)!,
       installation: installation as Installation,
+      grantIssuedAt: new Date(time.now),
       grantExpiresAt: new Date(time.now + 900_000),
     }),
     endOf: async () => ({}),
+    live: async (sessionId) => sessions.get(sessionId)!,
   }
   const screenshots = createScreenshots({
     store,

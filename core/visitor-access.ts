@@ -15,20 +15,24 @@ export interface VisitorCredentials {
 export interface Visitor {
   session: Session
   installation: Installation
-  /** When the grant that was shown ends. */
+  /** When the grant that was shown begins and ends. */
+  grantIssuedAt: Date
   grantExpiresAt: Date
 }
 
 export interface VisitorAccess {
   /**
    * Who a visitor is, judged anew each time (contract, section 1). `resumed` is for a stream that was opened in time: a
-   * grant that has ended since is good as long as its session is live.
+   * grant that has ended since is good as long as its session is live. `closedToo` is for the repeat of an operation that
+   * may have closed the session itself: it reads the store, and the grant must not have ended.
    * Errors: GrantMissing, GrantInvalid, OriginNotAllowed, OriginMismatch, SessionExpired, SessionRevoked, VisitorBanned,
    * ConnectionDisabled, SessionClosed.
    */
-  authorize(credentials: VisitorCredentials, options?: { resumed?: boolean }): Promise<Visitor>
+  authorize(credentials: VisitorCredentials, options?: { resumed?: boolean; closedToo?: boolean }): Promise<Visitor>
   /** Why a session is over, if it is, by the latest state of the store, and when its last grant ends. */
-  endOf(sessionId: string): Promise<{ end?: SessionEnd; grantExpiresAt?: Date }>
+  endOf(sessionId: string): Promise<{ end?: SessionEnd; grantExpiresAt?: Date; conversationId?: string }>
+  /** A live session as the store has it now. Errors: GrantInvalid, and those of a session that is over. */
+  live(sessionId: string): Promise<Session>
 }
 
 export type SessionEnd = 'expired' | 'revoked' | 'banned' | 'disabled' | 'closed'
@@ -64,10 +68,10 @@ export function createVisitorAccess({
   }
 
   return {
-    async authorize({ accessGrant, origin }, { resumed = false } = {}) {
+    async authorize({ accessGrant, origin }, { resumed = false, closedToo = false } = {}) {
       if (accessGrant === '') throw new ServiceError(ErrorCode.GRANT_MISSING)
       const claims = await grants.verify(accessGrant)
-      const session = await directory.sessions.get(claims.sid)
+      const session = await (closedToo ? directory.sessions.reload(claims.sid) : directory.sessions.get(claims.sid))
       if (!session || session.connectionId !== claims.con) throw new ServiceError(ErrorCode.GRANT_INVALID)
       const [installation, connection] = await Promise.all([
         directory.installations.get(session.publicSiteKey),
@@ -76,22 +80,33 @@ export function createVisitorAccess({
       if (!installation?.enabled || !isOriginAllowed(origin, installation.origins))
         throw new ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
       if (claims.org !== origin) throw new ServiceError(ErrorCode.ORIGIN_MISMATCH)
+      const grantIssuedAt = new Date(claims.iat * 1000)
       const grantExpiresAt = new Date(claims.exp * 1000)
+      const visitor = { session, installation, grantIssuedAt, grantExpiresAt }
       if (!resumed) {
         const end = endAccordingTo(session, connection, grantExpiresAt)
-        if (end) throw new ServiceError(sessionEndCodes[end])
-        return { session, installation, grantExpiresAt }
+        const mayBeClosed = closedToo && end === 'closed' && grantExpiresAt.getTime() > now()
+        if (end && !mayBeClosed) throw new ServiceError(sessionEndCodes[end])
+        return visitor
       }
       const { end } = await this.endOf(session.sessionId)
       if (end) throw new ServiceError(sessionEndCodes[end])
-      return { session, installation, grantExpiresAt }
+      return visitor
     },
 
     async endOf(sessionId) {
       const session = await directory.sessions.reload(sessionId)
       if (!session) return { end: 'closed' }
       const end = endAccordingTo(session, await directory.connections.get(session.connectionId))
-      return { ...(end && { end }), grantExpiresAt: session.grantExpiresAt }
+      return { ...(end && { end }), grantExpiresAt: session.grantExpiresAt, conversationId: session.conversationId }
+    },
+
+    async live(sessionId) {
+      const session = await directory.sessions.reload(sessionId)
+      if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
+      const end = endAccordingTo(session, await directory.connections.get(session.connectionId))
+      if (end) throw new ServiceError(sessionEndCodes[end])
+      return session
     },
   }
 }

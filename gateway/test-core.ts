@@ -50,6 +50,8 @@ export function createTestCore() {
       request: SendVisitorMessagesRequest,
     ) => ReturnType<typeof answerSends> | Promise<ReturnType<typeof answerSends>>,
     onSubscribe: openSubscription,
+    /** What the core says of an assertion: nothing when it is good. */
+    refuseAssertion: undefined as PublicErrorCode | undefined,
     /** What each upload brought, part by part. */
     uploads: [] as UploadScreenshotRequest['part'][][],
     openUploads: 0,
@@ -155,8 +157,34 @@ export function createTestCore() {
         note('renewSession', request, context)
         return { session: session(verify(request.credentials)), replayed: request.idempotencyKey === 'again' }
       },
+      identifyVisitor(request, context) {
+        note('identifyVisitor', request, context)
+        if (core.refuseAssertion) throw refusal(core.refuseAssertion)
+        const replayed = request.idempotencyKey === 'again'
+        // Of the person that the assertion names, so that a test can say who it is.
+        return {
+          session: {
+            ...session(`ses_${request.assertion}`),
+            identityState: 'verified',
+            displayName: 'Ada',
+            continuityState: 'continued',
+          },
+          replayed,
+        }
+      },
+      clearIdentity(request, context) {
+        note('clearIdentity', request, context)
+        return { session: session('ses_nobody'), replayed: request.idempotencyKey === 'again' }
+      },
+      reportPageContext(request, context) {
+        note('reportPageContext', request, context)
+        verify(request.credentials)
+        return { replayed: request.idempotencyKey === 'again' }
+      },
       authorizeGrant(request, context) {
         note('authorizeGrant', request, context)
+        if (request.closedToo && core.grants.get(request.credentials!.accessGrant) === 'SessionClosed')
+          return { sessionId: `ses_${request.credentials!.accessGrant}`, expiresAt: timestampFromMs(core.grantEnds) }
         return { sessionId: verify(request.credentials), expiresAt: timestampFromMs(core.grantEnds) }
       },
       closeSession(request, context) {

@@ -12,7 +12,7 @@ import {
 import type { CoreConfig } from '../config.ts'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import type { SessionContent } from '../sessions.ts'
+import type { SessionContent } from '../session-content.ts'
 import type { Session } from '../store/sessions.ts'
 import type { Installation } from '../store/workspaces.ts'
 import { callerOf } from './caller.ts'
@@ -22,7 +22,7 @@ import { fromCredentials, fromPageContext, toPageContext } from './visitor.ts'
 /** `service.session.v1.SessionService` over the domain. */
 export function sessionService(
   router: ConnectRouter,
-  { sessions, workspaces, visitorAccess, config, now }: CoreContext,
+  { sessions, renewals, identification, workspaces, visitorAccess, config, now }: CoreContext,
 ): void {
   router.service(SessionService, {
     async checkOrigin({ origin }) {
@@ -47,7 +47,7 @@ export function sessionService(
     },
 
     async renewSession({ credentials, sessionId, renewalToken, lastSeenEventId, idempotencyKey }) {
-      const { content, replayed } = await sessions.renew({
+      const { content, replayed } = await renewals.renew({
         credentials: fromCredentials(credentials),
         sessionId,
         renewalToken,
@@ -57,8 +57,35 @@ export function sessionService(
       return { session: toSessionContent(content), replayed }
     },
 
-    async authorizeGrant({ credentials }) {
-      const { session, installation, grantExpiresAt } = await visitorAccess.authorize(fromCredentials(credentials))
+    async identifyVisitor({ credentials, assertion, idempotencyKey }) {
+      const { content, replayed } = await identification.identify({
+        credentials: fromCredentials(credentials),
+        assertion,
+        idempotencyKey,
+      })
+      return { session: toSessionContent(content), replayed }
+    },
+
+    async clearIdentity({ credentials, idempotencyKey }) {
+      const { content, replayed } = await identification.clear({
+        credentials: fromCredentials(credentials),
+        idempotencyKey,
+      })
+      return { session: toSessionContent(content), replayed }
+    },
+
+    async reportPageContext({ credentials, pageContext, idempotencyKey }) {
+      return sessions.reportPage({
+        credentials: fromCredentials(credentials),
+        pageContext: fromPageContext(pageContext) ?? { url: '' },
+        ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      })
+    },
+
+    async authorizeGrant({ credentials, closedToo }) {
+      const { session, installation, grantExpiresAt } = await visitorAccess.authorize(fromCredentials(credentials), {
+        closedToo,
+      })
       const { capabilities } = installation
       return { sessionId: session.sessionId, expiresAt: timestampFromDate(grantExpiresAt), capabilities }
     },
@@ -107,6 +134,7 @@ function toSessionContent({
 
 function toSession(session: Session, now: number) {
   const { sessionId, workspaceId, connectionId, publicSiteKey, conversationId, visitorId, origin, locale } = session
+  const { identity, pageContextAt } = session
   const isOver = session.status === 'active' && session.grantExpiresAt.getTime() <= now
   return create(SessionSchema, {
     sessionId,
@@ -121,6 +149,14 @@ function toSession(session: Session, now: number) {
     state: isOver ? 'expired' : session.status,
     createdAt: timestampFromDate(session.createdAt),
     expiresAt: timestampFromDate(session.grantExpiresAt),
+    identityState: identity ? 'verified' : 'anonymous',
+    ...(identity && {
+      externalSubject: identity.externalSubject,
+      displayName: identity.displayName,
+      ...(identity.context && { context: Object.fromEntries(identity.context) }),
+      verifiedAt: timestampFromDate(identity.verifiedAt),
+    }),
+    ...(pageContextAt && { pageContextAt: timestampFromDate(pageContextAt) }),
   })
 }
 

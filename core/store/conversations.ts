@@ -41,6 +41,8 @@ export interface Activity {
 
 export interface ConversationStore {
   insert(conversation: Conversation): Promise<void>
+  /** An insert of what is there already changes nothing. */
+  insertOnce(conversation: Conversation): Promise<void>
   find(conversationIds: string[]): Promise<Conversation[]>
   recordActivity(activities: Activity[]): Promise<void>
   /** Conversations as their logs have closed them. */
@@ -65,6 +67,10 @@ export function createConversationStore({ conversations }: Pick<Collections, 'co
   return {
     async insert({ conversationId, ...rest }) {
       await conversations.insertOne({ _id: conversationId, ...rest })
+    },
+
+    async insertOnce({ conversationId, ...rest }) {
+      await conversations.updateOne({ _id: conversationId }, { $setOnInsert: rest }, { upsert: true })
     },
 
     async find(conversationIds) {

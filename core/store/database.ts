@@ -14,7 +14,9 @@ import { durableWriteConcern } from './durability.ts'
 import type { EventDocument } from './events.ts'
 import type { IdempotencyDocument } from './idempotency.ts'
 import type { LeadDocument } from './leads.ts'
+import type { NonceDocument } from './nonces.ts'
 import type { SessionDocument, VisitorDocument } from './sessions.ts'
+import type { SubjectDocument } from './subjects.ts'
 import type { TypingDocument } from './typing.ts'
 import type { WakeupDocument } from './wakeups.ts'
 import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from './workspaces.ts'
@@ -25,6 +27,8 @@ export interface Collections {
   installations: Collection<InstallationDocument>
   sessions: Collection<SessionDocument>
   visitors: Collection<VisitorDocument>
+  subjects: Collection<SubjectDocument>
+  nonces: Collection<NonceDocument>
   conversations: Collection<ConversationDocument>
   events: Collection<EventDocument>
   idempotency: Collection<IdempotencyDocument>
@@ -78,6 +82,12 @@ const indexes: IndexPlan[] = [
   ],
   ['leads', { workspaceId: 1, createdAt: -1 }, { name: 'by_workspace' }],
   ['sessions', { visitorId: 1, status: 1 }, { name: 'by_visitor' }],
+  [
+    'sessions',
+    { 'identity.subjectId': 1, status: 1 },
+    { name: 'by_subject', partialFilterExpression: { 'identity.subjectId': { $exists: true } } },
+  ],
+  ['nonces', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['installations', { origins: 1 }, { name: 'by_origin' }],
   ['installations', { workspaceId: 1 }, { name: 'by_workspace' }],
   // One command for each operation of an operator.
@@ -131,6 +141,8 @@ function collectionsOf(db: Db): Collections {
     installations: db.collection('installations'),
     sessions: db.collection('sessions'),
     visitors: db.collection('visitors'),
+    subjects: db.collection('subjects'),
+    nonces: db.collection('nonces'),
     conversations: db.collection('conversations'),
     events: db.collection('events'),
     idempotency: db.collection('idempotency'),

@@ -16,6 +16,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The route needs an access grant. */
     scoped?: boolean
+    /** It may close its session, and a repeat is still answered: a grant of a closed session passes on to the core. */
+    closedToo?: boolean
   }
   interface FastifyRequest {
     visitor: Visitor | null
@@ -27,11 +29,12 @@ const BEARER = /^bearer +(\S.*)$/i
 /** Scoped routes: a grant is there, it is good for this origin, and its session is live, as a core says. */
 export function createGrantCheck(grants: Grants): onRequestAsyncHookHandler {
   return async (request) => {
-    if (!request.routeOptions.config.scoped) return
+    const { scoped, closedToo = false } = request.routeOptions.config
+    if (!scoped) return
     const accessGrant = BEARER.exec(request.headers.authorization ?? '')?.[1]
     if (accessGrant === undefined) throw new GatewayError('GrantMissing')
     const credentials = { accessGrant, origin: request.headers.origin! }
-    const { sessionId } = await grants.authorize(credentials, request.id)
+    const { sessionId } = await (closedToo ? grants.authorizeClosedToo : grants.authorize)(credentials, request.id)
     request.visitor = {
       credentials,
       sessionId,

@@ -3,8 +3,8 @@ import { GatewayError } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The route has side effects: it needs an `Idempotency-Key`. */
-    idempotent?: boolean
+    /** The route has side effects: it needs an `Idempotency-Key`, or takes one. */
+    idempotent?: boolean | 'optional'
     /** Field of the body that must equal the key. */
     keyField?: string
   }
@@ -14,7 +14,8 @@ const KEY = /^[A-Za-z0-9._:-]{1,128}$/
 
 /** Where the route needs an `Idempotency-Key` it is there and well formed, else `IdempotencyKeyInvalid`. */
 export const requireIdempotencyKey: onRequestHookHandler = (request, _reply, done) => {
-  const needed = request.routeOptions.config.idempotent
+  const { idempotent } = request.routeOptions.config
+  const needed = idempotent === true || (idempotent === 'optional' && request.headers['idempotency-key'] !== undefined)
   done(needed && !KEY.test(idempotencyKeyOf(request)) ? new GatewayError('IdempotencyKeyInvalid') : undefined)
 }
 

@@ -25,6 +25,8 @@ export interface Authorization {
 export interface Grants {
   /** What is known of the grant, or the core's word; rejects with the core's refusal. */
   authorize(credentials: Credentials, correlationId: string): Promise<Authorization>
+  /** The core's word, which lets a closed session pass; it is not kept. */
+  authorizeClosedToo(credentials: Credentials, correlationId: string): Promise<{ sessionId: string }>
   /** As `authorize`, but not older than the recheck age. */
   confirm(credentials: Credentials, correlationId: string): Promise<Authorization>
   forget(credentials: Credentials): void
@@ -70,6 +72,11 @@ export function createGrants(options: { core: Core; max: number; recheckMs: numb
 
   return {
     authorize: (credentials, correlationId) => within(Number.POSITIVE_INFINITY, credentials, correlationId),
+    authorizeClosedToo: (credentials, correlationId) =>
+      options.core.sessions.authorizeGrant(
+        { credentials, closedToo: true },
+        { headers: { 'x-correlation-id': correlationId } },
+      ),
     confirm: (credentials, correlationId) => within(options.recheckMs, credentials, correlationId),
     forget: (credentials) => void known.delete(keyOf(credentials)),
   }

@@ -42,7 +42,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       markReplayed(reply, replayed)
       // The answer carries credentials, though the route has no grant.
       reply.header('cache-control', 'no-store')
-      return reply.code(201).send(toAnswer(session))
+      return reply.code(201).send(toSessionAnswer(session))
     },
   )
 
@@ -68,7 +68,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         callOptions(request),
       )
       markReplayed(reply, replayed)
-      return toAnswer(session)
+      return toSessionAnswer(session)
     },
   )
 
@@ -106,7 +106,8 @@ export function markReplayed(reply: FastifyReply, replayed: boolean): void {
   if (replayed) reply.header('idempotency-replayed', 'true')
 }
 
-function toAnswer(session: SessionContent | undefined): SessionAnswer {
+/** Session content as the public contract has it. */
+export function toSessionAnswer(session: SessionContent | undefined): SessionAnswer {
   if (session?.replay === undefined) throw new Error('the core left out the session')
   const { replay } = session
   return {

@@ -17,7 +17,9 @@ import { commandRoutes } from './commands.ts'
 import { configRoutes } from './config.ts'
 import { eventRoutes } from './events.ts'
 import { formRoutes } from './forms.ts'
+import { identityRoutes } from './identity.ts'
 import { messageRoutes } from './messages.ts'
+import { pageContextRoutes } from './page-context.ts'
 import type { RouteDeps } from './route-deps.ts'
 import { sessionRoutes } from './sessions.ts'
 import { typingRoutes } from './typing.ts'
@@ -56,7 +58,16 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
 
   // Picked, since `deps` is also this plugin's options: its prefix is not to be added twice.
   const { core, batcher, streams } = deps
-  for (const routes of [configRoutes, sessionRoutes, messageRoutes, eventRoutes, typingRoutes, formRoutes]) {
+  for (const routes of [
+    configRoutes,
+    sessionRoutes,
+    identityRoutes,
+    pageContextRoutes,
+    messageRoutes,
+    eventRoutes,
+    typingRoutes,
+    formRoutes,
+  ]) {
     await app.register(routes, { core, batcher, streams })
   }
   const { SCREENSHOT_MAX_BYTES, REQUEST_TIMEOUT_MS, CORE_DEADLINE_MS } = deps.config

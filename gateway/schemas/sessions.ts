@@ -48,6 +48,14 @@ export const CloseSessionBody = Strict(
   { examples: [{ scope: 'continuity' }] },
 )
 
+export const IdentifyBody = Strict(
+  {
+    /** Compact JWS; what is in it the core verifies. */
+    assertion: Type.String({ minLength: 1, maxLength: 8192 }),
+  },
+  { examples: [{ assertion: 'eyJhbGciOiJIUzI1NiIs…' }] },
+)
+
 /** Session content (specification, section 2.2). */
 export const SessionAnswer = Strict(
   {

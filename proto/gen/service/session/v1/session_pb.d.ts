@@ -5,7 +5,7 @@
 /* eslint-disable */
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import type { Message } from "@bufbuild/protobuf";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { PageContext, VisitorCredentials } from "./visitor_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
@@ -641,6 +641,141 @@ export declare type Replay = Message<"service.session.v1.Replay"> & {
 export declare const ReplaySchema: GenMessage<Replay>;
 
 /**
+ * @generated from message service.session.v1.IdentifyVisitorRequest
+ */
+export declare type IdentifyVisitorRequest = Message<"service.session.v1.IdentifyVisitorRequest"> & {
+  /**
+   * @generated from field: service.session.v1.VisitorCredentials credentials = 1;
+   */
+  credentials?: VisitorCredentials | undefined;
+
+  /**
+   * Compact JWS of the host backend (specification, section 2.4). Never logged.
+   *
+   * @generated from field: string assertion = 2;
+   */
+  assertion: string;
+
+  /**
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
+};
+
+/**
+ * Describes the message service.session.v1.IdentifyVisitorRequest.
+ * Use `create(IdentifyVisitorRequestSchema)` to create a new message.
+ */
+export declare const IdentifyVisitorRequestSchema: GenMessage<IdentifyVisitorRequest>;
+
+/**
+ * @generated from message service.session.v1.IdentifyVisitorResponse
+ */
+export declare type IdentifyVisitorResponse = Message<"service.session.v1.IdentifyVisitorResponse"> & {
+  /**
+   * @generated from field: service.session.v1.SessionContent session = 1;
+   */
+  session?: SessionContent | undefined;
+
+  /**
+   * The idempotency key was seen before: this is the first answer, given again.
+   *
+   * @generated from field: bool replayed = 2;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message service.session.v1.IdentifyVisitorResponse.
+ * Use `create(IdentifyVisitorResponseSchema)` to create a new message.
+ */
+export declare const IdentifyVisitorResponseSchema: GenMessage<IdentifyVisitorResponse>;
+
+/**
+ * @generated from message service.session.v1.ClearIdentityRequest
+ */
+export declare type ClearIdentityRequest = Message<"service.session.v1.ClearIdentityRequest"> & {
+  /**
+   * @generated from field: service.session.v1.VisitorCredentials credentials = 1;
+   */
+  credentials?: VisitorCredentials | undefined;
+
+  /**
+   * @generated from field: string idempotency_key = 2;
+   */
+  idempotencyKey: string;
+};
+
+/**
+ * Describes the message service.session.v1.ClearIdentityRequest.
+ * Use `create(ClearIdentityRequestSchema)` to create a new message.
+ */
+export declare const ClearIdentityRequestSchema: GenMessage<ClearIdentityRequest>;
+
+/**
+ * @generated from message service.session.v1.ClearIdentityResponse
+ */
+export declare type ClearIdentityResponse = Message<"service.session.v1.ClearIdentityResponse"> & {
+  /**
+   * @generated from field: service.session.v1.SessionContent session = 1;
+   */
+  session?: SessionContent | undefined;
+
+  /**
+   * @generated from field: bool replayed = 2;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message service.session.v1.ClearIdentityResponse.
+ * Use `create(ClearIdentityResponseSchema)` to create a new message.
+ */
+export declare const ClearIdentityResponseSchema: GenMessage<ClearIdentityResponse>;
+
+/**
+ * @generated from message service.session.v1.ReportPageContextRequest
+ */
+export declare type ReportPageContextRequest = Message<"service.session.v1.ReportPageContextRequest"> & {
+  /**
+   * @generated from field: service.session.v1.VisitorCredentials credentials = 1;
+   */
+  credentials?: VisitorCredentials | undefined;
+
+  /**
+   * @generated from field: service.session.v1.PageContext page_context = 2;
+   */
+  pageContext?: PageContext | undefined;
+
+  /**
+   * @generated from field: optional string idempotency_key = 3;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message service.session.v1.ReportPageContextRequest.
+ * Use `create(ReportPageContextRequestSchema)` to create a new message.
+ */
+export declare const ReportPageContextRequestSchema: GenMessage<ReportPageContextRequest>;
+
+/**
+ * @generated from message service.session.v1.ReportPageContextResponse
+ */
+export declare type ReportPageContextResponse = Message<"service.session.v1.ReportPageContextResponse"> & {
+  /**
+   * @generated from field: bool replayed = 1;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message service.session.v1.ReportPageContextResponse.
+ * Use `create(ReportPageContextResponseSchema)` to create a new message.
+ */
+export declare const ReportPageContextResponseSchema: GenMessage<ReportPageContextResponse>;
+
+/**
  * @generated from message service.session.v1.AuthorizeGrantRequest
  */
 export declare type AuthorizeGrantRequest = Message<"service.session.v1.AuthorizeGrantRequest"> & {
@@ -648,6 +783,14 @@ export declare type AuthorizeGrantRequest = Message<"service.session.v1.Authoriz
    * @generated from field: service.session.v1.VisitorCredentials credentials = 1;
    */
   credentials?: VisitorCredentials | undefined;
+
+  /**
+   * Also for a session that is closed, while its grant has not ended: the repeat of an operation that closed it is still
+   * answered. The operation itself decides.
+   *
+   * @generated from field: bool closed_too = 2;
+   */
+  closedToo: boolean;
 };
 
 /**
@@ -839,6 +982,44 @@ export declare type Session = Message<"service.session.v1.Session"> & {
    * @generated from field: google.protobuf.Timestamp expires_at = 12;
    */
   expiresAt?: Timestamp | undefined;
+
+  /**
+   * "anonymous" or "verified".
+   *
+   * @generated from field: string identity_state = 13;
+   */
+  identityState: string;
+
+  /**
+   * Of a verified session: what the host backend said.
+   *
+   * @generated from field: optional string external_subject = 14;
+   */
+  externalSubject?: string | undefined;
+
+  /**
+   * @generated from field: optional string display_name = 15;
+   */
+  displayName?: string | undefined;
+
+  /**
+   * Flat, with strings, numbers and booleans. Information, never authorization.
+   *
+   * @generated from field: google.protobuf.Struct context = 16;
+   */
+  context?: JsonObject | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp verified_at = 17;
+   */
+  verifiedAt?: Timestamp | undefined;
+
+  /**
+   * When the page context was reported.
+   *
+   * @generated from field: google.protobuf.Timestamp page_context_at = 18;
+   */
+  pageContextAt?: Timestamp | undefined;
 };
 
 /**
@@ -1029,6 +1210,42 @@ export declare const SessionService: GenService<{
     output: typeof RenewSessionResponseSchema;
   },
   /**
+   * Associates the visitor that a host backend vouches for. An anonymous session stays and joins the subject; the same
+   * subject again refreshes; another subject closes the session and begins a new one. A repeat of the idempotency key
+   * returns the first answer, also with the grant of the session that it closed.
+   * Errors: as AuthorizeGrant, IdentityAssertionInvalid, IdentityAssertionExpired, IdentityAssertionReplayed,
+   * VisitorBanned, IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
+   *
+   * @generated from rpc service.session.v1.SessionService.IdentifyVisitor
+   */
+  identifyVisitor: {
+    methodKind: "unary";
+    input: typeof IdentifyVisitorRequestSchema;
+    output: typeof IdentifyVisitorResponseSchema;
+  },
+  /**
+   * Closes a verified session and begins a new anonymous one. An anonymous session is returned as it is.
+   * Errors: as AuthorizeGrant, IdempotencyKeyInvalid, OperationInProgress.
+   *
+   * @generated from rpc service.session.v1.SessionService.ClearIdentity
+   */
+  clearIdentity: {
+    methodKind: "unary";
+    input: typeof ClearIdentityRequestSchema;
+    output: typeof ClearIdentityResponseSchema;
+  },
+  /**
+   * Keeps where the visitor is now, minimised, for operators. The latest report counts.
+   * Errors: as AuthorizeGrant, ValidationFailed, and those of an idempotency key where there is one.
+   *
+   * @generated from rpc service.session.v1.SessionService.ReportPageContext
+   */
+  reportPageContext: {
+    methodKind: "unary";
+    input: typeof ReportPageContextRequestSchema;
+    output: typeof ReportPageContextResponseSchema;
+  },
+  /**
    * Verifies a grant and that its session is live.
    * Errors: GrantInvalid, OriginMismatch, SessionExpired, SessionRevoked, VisitorBanned, ConnectionDisabled,
    * SessionClosed.
@@ -1074,7 +1291,7 @@ export declare const SessionService: GenService<{
   },
   /**
    * Bans the visitor of a session: every live session of that visitor ends with `visitor.banned`, and no new one is
-   * given out to the same visitor. Errors: NotFound, ValidationFailed.
+   * given out to the same visitor. On a verified session that is the browser and the subject. Errors: NotFound, ValidationFailed.
    *
    * @generated from rpc service.session.v1.SessionService.BanVisitor
    */

@@ -1,0 +1,99 @@
+import type { CoreConfig } from './config.ts'
+import type { Directory } from './directory.ts'
+import type { EventLog } from './event-log.ts'
+import type { Grants } from './grants.ts'
+import type { Idempotency } from './idempotency.ts'
+import { createIdentification, type Identification } from './identification.ts'
+import { createIdentityAssertions } from './identity.ts'
+import type { Keyring } from './keyring.ts'
+import { createRenewals, type Renewals } from './renewal.ts'
+import type { ReplayWindow } from './replay-window.ts'
+import type { SecretBox } from './secret-box.ts'
+import { createSessionContents } from './session-content.ts'
+import { createSessions, type Sessions } from './sessions.ts'
+import type { ConversationStore } from './store/conversations.ts'
+import type { Collections } from './store/database.ts'
+import type { EventStore } from './store/events.ts'
+import { createNonceStore } from './store/nonces.ts'
+import type { SessionStore } from './store/sessions.ts'
+import { createSubjectStore } from './store/subjects.ts'
+import { createSubjects } from './subjects.ts'
+import type { VisitorAccess } from './visitor-access.ts'
+import type { Wakeups } from './wakeups.ts'
+import type { Workspaces } from './workspaces.ts'
+
+/** What a visitor's session goes through. */
+export interface SessionParts {
+  sessions: Sessions
+  renewals: Renewals
+  identification: Identification
+}
+
+export interface SessionPartsDependencies {
+  collections: Collections
+  config: CoreConfig
+  sessionStore: SessionStore
+  conversations: ConversationStore
+  events: EventStore
+  replayWindow: ReplayWindow
+  log: EventLog
+  workspaces: Workspaces
+  directory: Directory
+  access: VisitorAccess
+  grants: Grants
+  keyring: Keyring
+  secretBox: SecretBox
+  idempotency: Idempotency
+  wakeups: Wakeups
+  now: () => number
+}
+
+export function createSessionParts({
+  collections,
+  config,
+  sessionStore,
+  replayWindow,
+  workspaces,
+  directory,
+  grants,
+  secretBox,
+  ...given
+}: SessionPartsDependencies): SessionParts {
+  const { conversations, events, access, keyring, wakeups, now } = given
+  const parts = {
+    ...given,
+    store: sessionStore,
+    contents: createSessionContents({ grants, conversations, events, replayWindow }),
+    settings: {
+      grantLifetime: config.GRANT_LIFETIME_SECONDS,
+      sessionLifetime: config.SESSION_LIFETIME_SECONDS,
+      creationRepeat: config.SESSION_CREATION_REPEAT_SECONDS,
+      idempotencyRetention: config.IDEMPOTENCY_RETENTION_SECONDS,
+      pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
+    },
+  }
+  const subjects = createSubjects({
+    store: createSubjectStore(collections),
+    sessions: sessionStore,
+    conversations,
+    events,
+    access,
+    keyring,
+    wakeups,
+  })
+  const assertions = createIdentityAssertions({
+    secretBox,
+    now,
+    settings: {
+      assertionLifetime: config.IDENTITY_ASSERTION_LIFETIME_SECONDS,
+      clockSkew: config.IDENTITY_CLOCK_SKEW_SECONDS,
+      contextMaxKeys: config.IDENTITY_CONTEXT_MAX_KEYS,
+      contextMaxBytes: config.IDENTITY_CONTEXT_MAX_BYTES,
+    },
+  })
+  return {
+    sessions: createSessions({ ...parts, workspaces }),
+    renewals: createRenewals({ ...parts, directory, grants }),
+    identification: createIdentification({ ...parts, nonces: createNonceStore(collections), subjects, assertions }),
+  }
+}

@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto'
+import { pino } from 'pino'
+import { signAssertion } from '../test/support/assertion.ts'
+import type { TestDatabase } from '../test/support/test-database.ts'
+import { readCoreConfig } from './config.ts'
+import { type CoreContext, createCoreContext } from './context.ts'
+import type { SessionContent } from './session-content.ts'
+import { type Collections, type Database, openDatabase } from './store/database.ts'
+import type { SubscriptionSink } from './subscriptions.ts'
+
+/** The page's origin of every test visitor. */
+export const site = 'https://shop.example'
+
+const secretKeys: [{ kid: string; secret: Uint8Array }] = [{ kid: 'k1', secret: new Uint8Array(32).fill(3) }]
+
+/** Cores over one database, with one clock that a test can move, and one installation. */
+export async function startTestCores(
+  { uri, name }: TestDatabase,
+  { count = 1, env = {} }: { count?: number; env?: Record<string, string> } = {},
+) {
+  let ahead = 0
+  const now = () => Date.now() + ahead
+  const openCore = (database: Database) =>
+    createCoreContext({ config: readCoreConfig(env), secretKeys, database, logger: pino({ level: 'silent' }), now })
+  const cores: CoreContext[] = []
+  for (let index = 0; index < count; index += 1) {
+    const core = openCore(await openDatabase({ uri, name, timeoutMs: 5000 }))
+    core.start()
+    cores.push(core)
+  }
+  const [first] = cores
+  if (!first) throw new Error('a test needs a core')
+  const { workspaceId } = await first.workspaces.createWorkspace('Test')
+  const { connectionId } = await first.workspaces.createConnection(workspaceId, 'Site', undefined)
+  const { installation, identitySecret } = await first.workspaces.createInstallation(
+    connectionId,
+    { origins: [site] },
+    undefined,
+  )
+  const { publicSiteKey } = installation
+
+  return {
+    cores,
+    core: first,
+    connectionId,
+    publicSiteKey,
+    now,
+    /** A core that dies after so many writes: none after that reaches the database. */
+    mortalCore: (writes: number) => openCore(mortal(first.database, writes)),
+    /** Moves the clock of all cores, in seconds. */
+    advance(seconds: number) {
+      ahead += seconds * 1000
+    },
+    sign: (claims: Record<string, unknown> = {}) =>
+      signAssertion({ siteKey: publicSiteKey, ...identitySecret, now: now() }, { claims }),
+
+    async newSession(core = first, clientInstanceId: string = randomUUID()): Promise<SessionContent> {
+      const { content } = await core.sessions.create({
+        publicSiteKey,
+        origin: site,
+        clientInstanceId,
+        idempotencyKey: randomUUID(),
+      })
+      return content
+    },
+
+    identify: (
+      { accessGrant }: SessionContent,
+      assertion: string,
+      { core = first, key = randomUUID() as string } = {},
+    ) =>
+      core.identification
+        .identify({ credentials: { accessGrant, origin: site }, assertion, idempotencyKey: key })
+        .then(({ content }) => content),
+
+    clear: ({ accessGrant }: SessionContent, { core = first, key = randomUUID() as string } = {}) =>
+      core.identification
+        .clear({ credentials: { accessGrant, origin: site }, idempotencyKey: key })
+        .then(({ content }) => content),
+
+    send: ({ accessGrant }: SessionContent, body: string, { core = first, key = randomUUID() as string } = {}) =>
+      core.messages.sendAsVisitor({
+        credentials: { accessGrant, origin: site },
+        clientOperationId: key,
+        body,
+        contentType: 'text',
+      }),
+
+    history: async ({ accessGrant }: SessionContent, core = first) =>
+      (await core.messages.listForVisitor({ accessGrant, origin: site }, {})).messages.map(
+        ({ message }) => message?.body,
+      ),
+
+    /** A stream of the session's log from its beginning, as a gateway would hold it. */
+    async openStream({ accessGrant }: SessionContent, core = first) {
+      const { session } = await core.visitorAccess.authorize({ accessGrant, origin: site })
+      const [conversation] = await core.conversations.find([session.conversationId])
+      const stream = { types: [] as string[], json: [] as string[], ended: false }
+      const sink: SubscriptionSink = {
+        opened() {},
+        event(_, { type, json }) {
+          stream.types.push(type)
+          stream.json.push(json)
+        },
+        advanced() {},
+        paused() {},
+        closed() {
+          stream.ended = true
+        },
+      }
+      await core.subscriptions.open({
+        id: 1,
+        sink,
+        session,
+        epoch: conversation?.epoch ?? '',
+        start: { afterSequence: 0 },
+      })
+      return stream
+    },
+
+    stop: () => Promise.all(cores.map((core) => core.stop())),
+  }
+}
+
+export type TestCores = Awaited<ReturnType<typeof startTestCores>>
+
+const writing = new Set(['insertOne', 'insertMany', 'updateOne', 'updateMany', 'replaceOne', 'deleteOne', 'bulkWrite'])
+
+function mortal(database: Database, writes: number): Database {
+  let left = writes
+  const collections = Object.entries(database.collections).map(([name, collection]) => [
+    name,
+    new Proxy(collection, {
+      get(target, property) {
+        const value = Reflect.get(target, property)
+        if (typeof value !== 'function') return value
+        return (...call: unknown[]) => {
+          if (writing.has(String(property))) {
+            if (left <= 0) return Promise.reject(new Error('dead'))
+            if (name !== 'wakeups') left -= 1
+          }
+          return value.apply(target, call)
+        }
+      },
+    }),
+  ])
+  return { ...database, collections: Object.fromEntries(collections) as Collections, close: async () => {} }
+}

@@ -1,0 +1,157 @@
+import { describe, expect, it } from 'vitest'
+import { GRANT, SITE } from './test-core.ts'
+import { startTestGateway } from './test-gateway.ts'
+
+const assertion = { assertion: 'grant-1' }
+const keyed = { headers: { 'idempotency-key': 'op-1' } }
+
+describe('POST /sessions/identify', () => {
+  it('hands the assertion to the core and answers session content', async () => {
+    const { call, core } = await startTestGateway()
+    const answer = await call('POST', '/sessions/identify', { body: assertion })
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    expect(await answer.json()).toMatchObject({
+      sessionId: 'ses_grant-1',
+      identity: { state: 'verified', displayName: 'Ada' },
+      continuity: { state: 'continued' },
+    })
+    expect(core.calls.at(-1)).toMatchObject({
+      method: 'identifyVisitor',
+      request: { assertion: 'grant-1', idempotencyKey: 'op-1', credentials: { accessGrant: GRANT, origin: SITE } },
+    })
+  })
+
+  it('says when the answer is the first one again', async () => {
+    const { call } = await startTestGateway()
+    const again = await call('POST', '/sessions/identify', { body: assertion, headers: { 'idempotency-key': 'again' } })
+    expect(again.headers.get('idempotency-replayed')).toBe('true')
+  })
+
+  it.each(['IdentityAssertionInvalid', 'IdentityAssertionExpired', 'IdentityAssertionReplayed'] as const)(
+    'answers %s as a 401 that the page can read, and the session goes on',
+    async (code) => {
+      const { call, core } = await startTestGateway()
+      core.refuseAssertion = code
+      const answer = await call('POST', '/sessions/identify', { body: assertion })
+      expect(answer.status).toBe(401)
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+      expect(answer.headers.get('access-control-allow-origin')).toBe(SITE)
+      expect(answer.headers.get('access-control-expose-headers')).toContain('X-Correlation-Id')
+      expect(answer.headers.get('vary')).toContain('Origin')
+      expect(await answer.json()).toMatchObject({ code, retryable: false, terminal: false })
+      expect((await call('GET', '/messages')).status).toBe(200)
+    },
+  )
+
+  it.each([
+    ['no assertion', {}],
+    ['an empty one', { assertion: '' }],
+    ['one that is no text', { assertion: { sub: 'me' } }],
+    ['one that is too long', { assertion: 'a'.repeat(8193) }],
+    ['a field that nobody knows', { assertion: 'grant-1', externalSubject: 'me' }],
+  ])('refuses %s', async (_, body) => {
+    const { call, core } = await startTestGateway()
+    const answer = await call('POST', '/sessions/identify', { body })
+    expect(answer.status).toBe(400)
+    const text = await answer.text()
+    expect(JSON.parse(text)).toMatchObject({ code: 'ValidationFailed' })
+    expect(text).not.toContain('aaaa')
+    expect(core.count('identifyVisitor')).toBe(0)
+  })
+
+  it('refuses an assertion in the URL', async () => {
+    const { call } = await startTestGateway()
+    const answer = await call('POST', '/sessions/identify?assertion=x', { body: assertion })
+    expect(await answer.json()).toMatchObject({ code: 'CredentialInUrl' })
+  })
+
+  it('writes no assertion into the log', async () => {
+    const { call, core, lines } = await startTestGateway()
+    await call('POST', '/sessions/identify', { body: { assertion: 'very-secret-assertion' } })
+    core.refuseAssertion = 'IdentityAssertionInvalid'
+    await call('POST', '/sessions/identify', { body: { assertion: 'very-secret-assertion' } })
+    expect(lines.join()).not.toContain('very-secret-assertion')
+  })
+})
+
+describe('DELETE /sessions/identify', () => {
+  it('answers the content of the session that comes after it, without a body', async () => {
+    const { call, core } = await startTestGateway()
+    const answer = await call('DELETE', '/sessions/identify', keyed)
+    expect(answer.status).toBe(200)
+    expect(await answer.json()).toMatchObject({ sessionId: 'ses_nobody', identity: { state: 'anonymous' } })
+    expect(core.count('clearIdentity')).toBe(1)
+  })
+
+  it('needs an idempotency key', async () => {
+    const { call } = await startTestGateway()
+    const answer = await call('DELETE', '/sessions/identify')
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({ code: 'IdempotencyKeyInvalid' })
+  })
+})
+
+describe('the grant of a session that a change of identity has closed', () => {
+  it('reaches the core on these two routes, for a repeat, and is refused on every other', async () => {
+    const { call, core } = await startTestGateway()
+    core.grants.set(GRANT, 'SessionClosed')
+    expect((await call('POST', '/sessions/identify', { body: assertion })).status).toBe(200)
+    expect((await call('DELETE', '/sessions/identify', keyed)).status).toBe(200)
+    for (const [method, path, body] of [
+      ['GET', '/messages', undefined],
+      ['POST', '/context/page', { url: 'https://shop.example/' }],
+      ['GET', '/events', undefined],
+    ] as const) {
+      const answer = await call(method, path, body === undefined ? {} : { body })
+      expect(answer.status).toBe(401)
+      expect(await answer.json()).toMatchObject({ code: 'SessionClosed', terminal: true })
+    }
+  })
+
+  it('is forgotten at once by the gateway that carried the change', async () => {
+    const { call, core } = await startTestGateway()
+    expect((await call('GET', '/messages')).status).toBe(200)
+    await call('POST', '/sessions/identify', { body: { assertion: 'somebody-else' } })
+    core.grants.set(GRANT, 'SessionClosed')
+    const asked = core.count('authorizeGrant')
+    expect((await call('POST', '/context/page', { body: { url: 'https://shop.example/' } })).status).toBe(401)
+    expect(core.count('authorizeGrant')).toBe(asked + 1)
+    expect(core.count('reportPageContext')).toBe(0)
+  })
+})
+
+describe('POST /context/page', () => {
+  const page = { url: 'https://shop.example/cart?coupon=1', title: 'Cart', viewport: { width: 800, height: 600 } }
+
+  it('is 204, with and without an idempotency key', async () => {
+    const { call, core } = await startTestGateway()
+    const without = await call('POST', '/context/page', { body: page, headers: { 'idempotency-key': null } })
+    expect([without.status, await without.text()]).toEqual([204, ''])
+    expect(core.calls.at(-1)?.request).toMatchObject({ pageContext: page })
+    expect(core.calls.at(-1)?.request).not.toHaveProperty('idempotencyKey')
+    const again = await call('POST', '/context/page', { body: page, headers: { 'idempotency-key': 'again' } })
+    expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([204, 'true'])
+  })
+
+  it('refuses a key that is malformed', async () => {
+    const { call } = await startTestGateway()
+    const answer = await call('POST', '/context/page', { body: page, headers: { 'idempotency-key': 'a b' } })
+    expect(await answer.json()).toMatchObject({ code: 'IdempotencyKeyInvalid' })
+  })
+
+  it.each([
+    ['without a url', { title: 'Cart' }],
+    ['of another scheme', { url: 'javascript:alert(1)' }],
+    ['whose url is too long', { url: `https://shop.example/${'a'.repeat(2048)}` }],
+    ['whose title is too long', { url: 'https://shop.example/', title: 'a'.repeat(257) }],
+    ['with a field that nobody knows', { url: 'https://shop.example/', cookies: 'a=b' }],
+    ['with a viewport of text', { url: 'https://shop.example/', viewport: { width: '1', height: '2' } }],
+  ])('refuses a page %s', async (_, body) => {
+    const { call, core } = await startTestGateway()
+    const answer = await call('POST', '/context/page', { body })
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({ code: 'ValidationFailed' })
+    expect(core.count('reportPageContext')).toBe(0)
+  })
+})

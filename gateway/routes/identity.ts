@@ -1,0 +1,58 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply } from 'fastify'
+import type { SessionContent } from '#proto/session/v1/session_pb.js'
+import type { Visitor } from '../checks/grant.ts'
+import { idempotencyKeyOf } from '../checks/idempotency.ts'
+import { Answers, NoQuery } from '../schemas/fields.ts'
+import { IdentifyBody, SessionAnswer } from '../schemas/sessions.ts'
+import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
+import { markReplayed, toSessionAnswer } from './sessions.ts'
+
+/** POST and DELETE /sessions/identify */
+export const identityRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
+  const checks = { scoped: true, closedToo: true, idempotent: true, rate: 'calls' } as const
+
+  app.post(
+    '/sessions/identify',
+    {
+      schema: { body: IdentifyBody, querystring: NoQuery, response: Answers({ 200: SessionAnswer }) },
+      config: checks,
+    },
+    async (request, reply) => {
+      const visitor = visitorOf(request)
+      const answer = await core.sessions.identifyVisitor(
+        {
+          credentials: visitor.credentials,
+          assertion: request.body.assertion,
+          idempotencyKey: idempotencyKeyOf(request),
+        },
+        callOptions(request),
+      )
+      return toAnswer(answer, visitor, reply)
+    },
+  )
+
+  app.delete(
+    '/sessions/identify',
+    { schema: { querystring: NoQuery, response: Answers({ 200: SessionAnswer }) }, config: checks },
+    async (request, reply) => {
+      const visitor = visitorOf(request)
+      const answer = await core.sessions.clearIdentity(
+        { credentials: visitor.credentials, idempotencyKey: idempotencyKeyOf(request) },
+        callOptions(request),
+      )
+      return toAnswer(answer, visitor, reply)
+    },
+  )
+}
+
+function toAnswer(
+  { session, replayed }: { session?: SessionContent; replayed: boolean },
+  visitor: Visitor,
+  reply: FastifyReply,
+): SessionAnswer {
+  // Another session has taken its place: the grant that was shown is dead.
+  if (session?.sessionId !== visitor.sessionId) visitor.forget()
+  markReplayed(reply, replayed)
+  return toSessionAnswer(session)
+}

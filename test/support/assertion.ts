@@ -1,0 +1,26 @@
+import { createHmac, randomUUID } from 'node:crypto'
+
+export interface AssertionChange {
+  /** A claim that is undefined is left out. */
+  claims?: Record<string, unknown>
+  header?: Record<string, unknown>
+  /** The HMAC's hash, whatever the header says; none: an empty signature. */
+  hash?: 'sha256' | 'sha512' | 'none'
+}
+
+/** What a host backend signs for its visitor, made by hand, so that a test can get each part of it wrong. */
+export function signAssertion(
+  { siteKey, kid, secret, now = Date.now() }: { siteKey: string; kid: string; secret: string; now?: number },
+  { claims, header, hash = 'sha256' }: AssertionChange = {},
+): string {
+  const iat = Math.floor(now / 1000)
+  const typ = 'service-visitor-identity+jwt'
+  const input = [
+    { alg: 'HS256', typ, kid, ...header },
+    { aud: siteKey, sub: 'customer-1', iat, exp: iat + 120, jti: randomUUID(), ...claims },
+  ]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.')
+  const signature = hash === 'none' ? '' : createHmac(hash, secret).update(input).digest('base64url')
+  return `${input}.${signature}`
+}
