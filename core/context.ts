@@ -130,6 +130,8 @@ export function createCoreContext({
         directory.forgetAll()
         inboxWatch.missed()
         void checkMissed()
+        // A database that was away may have lost what was noted of the last messages.
+        void inbox.reconcile().catch((error: Error) => logger.warn({ reason: error.name }, 'inbox not reconciled'))
       },
     },
   })
@@ -322,7 +324,6 @@ export function createCoreContext({
 
     start() {
       wakeups.start()
-      void inbox.reconcile().catch((error: Error) => logger.warn({ reason: error.name }, 'inbox not reconciled'))
       for (const chore of chores) chore.start()
       timers.push(setInterval(() => void checkMissed(), checkEveryMs))
       timers.push(setInterval(() => void sessionWatch.checkExpired(), expiryEveryMs))

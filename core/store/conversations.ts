@@ -98,7 +98,8 @@ export function createConversationStore({ conversations }: Pick<Collections, 'co
             ],
           },
         })),
-        { ordered: false },
+        // Derived from the log, and noted again after a fault: it must not make the log's own writes wait for the journal.
+        { ordered: false, writeConcern: { w: 1 } },
       )
     },
 
