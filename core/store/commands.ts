@@ -1,5 +1,5 @@
+import type { Collection } from 'mongodb'
 import { type CommandProgress, type CommandState, expiringStates, type Transition } from '../command-states.ts'
-import type { Collections } from './database.ts'
 import { isDuplicateKey } from './faults.ts'
 
 /** What was uploaded; the bytes are in the screenshot store. */
@@ -71,7 +71,7 @@ export interface CommandStore {
   remove(commandId: string): Promise<void>
 }
 
-export function createCommandStore({ commands }: Pick<Collections, 'commands'>): CommandStore {
+export function createCommandStore({ commands }: { commands: Collection<CommandDocument> }): CommandStore {
   return {
     async insert({ commandId, ...rest }) {
       try {

@@ -1,5 +1,5 @@
+import type { Collection } from 'mongodb'
 import type { Agent } from '../log-events.ts'
-import type { Collections } from './database.ts'
 
 export interface Conversation {
   conversationId: string
@@ -63,7 +63,11 @@ export interface ConversationStore {
   }): Promise<Conversation[]>
 }
 
-export function createConversationStore({ conversations }: Pick<Collections, 'conversations'>): ConversationStore {
+export function createConversationStore({
+  conversations,
+}: {
+  conversations: Collection<ConversationDocument>
+}): ConversationStore {
   return {
     async insert({ conversationId, ...rest }) {
       await conversations.insertOne({ _id: conversationId, ...rest })

@@ -1,6 +1,5 @@
-import { type BulkWriteResult, MongoBulkWriteError, ObjectId, type WithId } from 'mongodb'
+import { type BulkWriteResult, type Collection, MongoBulkWriteError, ObjectId, type WithId } from 'mongodb'
 import type { LogEvent } from '../log-events.ts'
-import type { Collections } from './database.ts'
 import { duplicateIndex } from './faults.ts'
 
 export type EventDocument = LogEvent
@@ -54,7 +53,7 @@ export interface LogEnd {
   closed: boolean
 }
 
-export function createEventStore({ events }: Pick<Collections, 'events'>): EventStore {
+export function createEventStore({ events }: { events: Collection<EventDocument> }): EventStore {
   const isMessage = { message: { $exists: true } }
   const lasting = { transient: { $exists: false } }
 

@@ -1,4 +1,4 @@
-import type { Collections } from './database.ts'
+import type { Collection } from 'mongodb'
 import { isDuplicateKey } from './faults.ts'
 
 export interface IdempotencyDocument {
@@ -21,7 +21,11 @@ export interface IdempotencyStore {
   release(key: string): Promise<void>
 }
 
-export function createIdempotencyStore({ idempotency }: Pick<Collections, 'idempotency'>): IdempotencyStore {
+export function createIdempotencyStore({
+  idempotency,
+}: {
+  idempotency: Collection<IdempotencyDocument>
+}): IdempotencyStore {
   return {
     async claim(key, record, now) {
       try {

@@ -1,4 +1,4 @@
-import type { Collections } from './database.ts'
+import type { Collection } from 'mongodb'
 import { isDuplicateKey } from './faults.ts'
 
 /** What somebody left of themselves, or another service found out (specification, section 1). */
@@ -23,7 +23,7 @@ export interface LeadStore {
   find(leadId: string): Promise<Lead | undefined>
 }
 
-export function createLeadStore({ leads }: Pick<Collections, 'leads'>): LeadStore {
+export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }): LeadStore {
   return {
     async insert({ leadId, ...rest }) {
       try {

@@ -1,5 +1,6 @@
+import type { Collection } from 'mongodb'
 import type { LogEvent, MessageState } from '../log-events.ts'
-import type { Collections } from './database.ts'
+import type { EventDocument } from './events.ts'
 
 export interface MessageStateStore {
   /** The visitor's messages up to a sequence that are in one of these states, the oldest first. */
@@ -26,7 +27,7 @@ export interface MessageStateChange {
   from: MessageState[]
 }
 
-export function createMessageStateStore({ events }: Pick<Collections, 'events'>): MessageStateStore {
+export function createMessageStateStore({ events }: { events: Collection<EventDocument> }): MessageStateStore {
   const inState = (states: MessageState[]) => ({
     $or: [
       { currentState: { $in: states } },

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Collections } from './database.ts'
+import type { Collection } from 'mongodb'
 import { isDuplicateKey } from './faults.ts'
 
 export interface NonceDocument {
@@ -17,7 +17,7 @@ export interface NonceStore {
   use(nonce: { publicSiteKey: string; nonce: string; operation: string; expiresAt: Date }, now: Date): Promise<boolean>
 }
 
-export function createNonceStore({ nonces }: Pick<Collections, 'nonces'>): NonceStore {
+export function createNonceStore({ nonces }: { nonces: Collection<NonceDocument> }): NonceStore {
   return {
     async use({ publicSiteKey, nonce, operation, expiresAt }, now) {
       const _id = createHash('sha256')

@@ -1,6 +1,6 @@
+import type { Collection } from 'mongodb'
 import type { IdentityContextValue } from '../identity.ts'
 import type { PageContext } from '../page-context.ts'
-import type { Collections } from './database.ts'
 
 export type SessionStatus = 'active' | 'closed' | 'revoked' | 'banned'
 
@@ -95,7 +95,13 @@ export interface SessionStore {
   isBanned(...visitorIds: string[]): Promise<boolean>
 }
 
-export function createSessionStore({ sessions, visitors }: Pick<Collections, 'sessions' | 'visitors'>): SessionStore {
+export function createSessionStore({
+  sessions,
+  visitors,
+}: {
+  sessions: Collection<SessionDocument>
+  visitors: Collection<VisitorDocument>
+}): SessionStore {
   return {
     async insert({ sessionId, ...rest }) {
       await sessions.insertOne({ _id: sessionId, ...rest })

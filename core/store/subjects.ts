@@ -1,4 +1,4 @@
-import type { Collections } from './database.ts'
+import type { Collection } from 'mongodb'
 import { isDuplicateKey } from './faults.ts'
 
 /** A verified visitor on a connection. */
@@ -19,7 +19,7 @@ export interface SubjectStore {
   setConversation(subject: Subject, from: string | undefined): Promise<boolean>
 }
 
-export function createSubjectStore({ subjects }: Pick<Collections, 'subjects'>): SubjectStore {
+export function createSubjectStore({ subjects }: { subjects: Collection<SubjectDocument> }): SubjectStore {
   return {
     async find(subjectId) {
       const found = await subjects.findOne({ _id: subjectId })

@@ -1,4 +1,5 @@
-import type { Collections } from './database.ts'
+import type { Collection } from 'mongodb'
+import type { EventDocument } from './events.ts'
 
 export interface TransientEventStore {
   /** Conversations with events that may be removed, and how many events were looked at; the oldest first. */
@@ -9,7 +10,7 @@ export interface TransientEventStore {
   removeBefore(conversationId: string, end: number, before: Date): Promise<number>
 }
 
-export function createTransientEventStore({ events }: Pick<Collections, 'events'>): TransientEventStore {
+export function createTransientEventStore({ events }: { events: Collection<EventDocument> }): TransientEventStore {
   return {
     async due(before, limit) {
       const found = await events

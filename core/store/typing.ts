@@ -1,5 +1,5 @@
+import type { Collection } from 'mongodb'
 import type { Author } from '../log-events.ts'
-import type { Collections } from './database.ts'
 import { isDuplicateKey } from './faults.ts'
 
 /** One author who types in one conversation, from the start to the end. */
@@ -35,7 +35,7 @@ export interface TypingStore {
   overdue(asOf: Date, limit: number): Promise<TypingTurn[]>
 }
 
-export function createTypingStore({ typing }: Pick<Collections, 'typing'>): TypingStore {
+export function createTypingStore({ typing }: { typing: Collection<TypingDocument> }): TypingStore {
   return {
     async find(keys) {
       return (await typing.find({ _id: { $in: keys } }).toArray()).map(toTurn)

@@ -1,4 +1,4 @@
-import type { Collections } from './database.ts'
+import type { Collection } from 'mongodb'
 
 export interface WakeupDocument {
   /** Which process wrote it. */
@@ -24,7 +24,7 @@ export interface WakeupStore {
 const patience = 400
 const batchSize = 1000
 
-export function createWakeupStore({ wakeups }: Pick<Collections, 'wakeups'>): WakeupStore {
+export function createWakeupStore({ wakeups }: { wakeups: Collection<WakeupDocument> }): WakeupStore {
   return {
     async publish(wakeup) {
       // A hint: losing one costs time, and waiting for the journal would cost every send the same.

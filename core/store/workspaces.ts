@@ -1,4 +1,4 @@
-import type { Collections } from './database.ts'
+import type { Collection } from 'mongodb'
 
 export interface Workspace {
   workspaceId: string
@@ -83,7 +83,11 @@ export interface WorkspaceStore {
   anyInstallationAllows(originEntries: string[]): Promise<boolean>
 }
 
-type WorkspaceCollections = Pick<Collections, 'workspaces' | 'connections' | 'installations'>
+type WorkspaceCollections = {
+  workspaces: Collection<WorkspaceDocument>
+  connections: Collection<ConnectionDocument>
+  installations: Collection<InstallationDocument>
+}
 
 export function createWorkspaceStore({ workspaces, connections, installations }: WorkspaceCollections): WorkspaceStore {
   return {
