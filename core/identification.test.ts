@@ -114,8 +114,7 @@ describe('the first identification of a session', () => {
     const sub = newSubject()
     const before = await cores.identify(await cores.newSession(), cores.sign({ sub }))
     await cores.send(before, 'solved')
-    const { conversations } = here.database.collections
-    await conversations.updateOne({ _id: before.conversationId }, { $set: { status: 'closed' } })
+    await here.conversationDesk.close(before.conversationId, undefined)
     const session = await cores.newSession()
     const next = await cores.identify(session, cores.sign({ sub }))
     expect(next).toMatchObject({ conversationId: session.conversationId, continuityState: 'new' })
