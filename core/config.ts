@@ -60,9 +60,14 @@ export const coreSettings = Type.Object({
     default: 4000,
     minimum: 1,
     maximum: 100000,
-    description: 'Longest message, in characters.',
+    description: 'Longest message, in characters; the gateways have the same setting.',
   }),
-  PAGE_CONTEXT_MAX_BYTES: Type.Integer({ default: 4096, minimum: 256, description: 'Largest page context.' }),
+  PAGE_CONTEXT_MAX_BYTES: Type.Integer({
+    default: 4096,
+    minimum: 256,
+    maximum: 1000000,
+    description: 'Largest page context; the gateways have the same setting.',
+  }),
   IDENTITY_ASSERTION_LIFETIME_SECONDS: Type.Integer({
     default: 300,
     minimum: 1,
@@ -89,7 +94,7 @@ export const coreSettings = Type.Object({
     default: 100,
     minimum: 1,
     maximum: 1000,
-    description: 'Most messages in a page of history.',
+    description: 'Most messages in a page of history; the gateways have the same setting.',
   }),
   HISTORY_PAGE_DEFAULT: Type.Integer({
     default: 50,
@@ -123,7 +128,11 @@ export const coreSettings = Type.Object({
     minimum: 1,
     description: 'Most unread frames of a watched inbox before the watcher is ended.',
   }),
-  SCREENSHOT_MAX_BYTES: Type.Integer({ default: 5242880, minimum: 1024, description: 'Largest screenshot.' }),
+  SCREENSHOT_MAX_BYTES: Type.Integer({
+    default: 5242880,
+    minimum: 1024,
+    description: 'Largest screenshot; the gateways have the same setting.',
+  }),
   COMMAND_LIFETIME_SECONDS: Type.Integer({
     default: 120,
     minimum: 1,

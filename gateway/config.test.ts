@@ -37,6 +37,12 @@ describe('the settings', () => {
     expect(read).not.toThrow('hunter2')
   })
 
+  test('hold the largest JSON body against the longest message', () => {
+    const read = (env: Record<string, string>) => readConfig({ ...token, ...env })
+    expect(() => read({ MESSAGE_BODY_MAX_LENGTH: '100000' })).toThrow(/^BODY_LIMIT_BYTES must be at least 305120, /)
+    expect(read({ MESSAGE_BODY_MAX_LENGTH: '100000', BODY_LIMIT_BYTES: '305120' }).BODY_LIMIT_BYTES).toBe(305_120)
+  })
+
   test.each([
     ['off', false],
     ['2', 2],

@@ -7,6 +7,10 @@ import { type Static, Type } from 'typebox'
 const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })
 
+/** Most bytes that one UTF-16 code unit of a message takes in JSON. */
+const CHARACTER_MAX_BYTES = 3
+const OTHER_FIELDS_MAX_BYTES = 1_024
+
 /** Every setting of the gateway: its name in the environment, its bounds, its default. */
 export const SettingsSchema = Type.Object({
   GATEWAY_PORT: whole(8080, 0, 65_535, 'Port of the public API; 0 takes a free one.'),
@@ -44,6 +48,9 @@ export const SettingsSchema = Type.Object({
   RATE_LIMIT_KEYS_MAX: whole(100_000, 100, 1e7, 'Addresses or sessions that one limit keeps in mind.'),
 
   BODY_LIMIT_BYTES: whole(65_536, 1024, 1e7, 'Largest JSON body.'),
+  MESSAGE_BODY_MAX_LENGTH: whole(4_000, 1, 100_000, 'Longest message, in characters; the cores have the same setting.'),
+  PAGE_CONTEXT_MAX_BYTES: whole(4_096, 256, 1e6, 'Largest page context; the cores have the same setting.'),
+  HISTORY_PAGE_MAX: whole(100, 1, 1_000, 'Most messages in a page of history; the cores have the same setting.'),
   SCREENSHOT_MAX_BYTES: whole(5_242_880, 1024, 1e8, 'Largest screenshot; the cores have the same setting.'),
   REQUEST_TIMEOUT_MS: whole(30_000, 1000, 600_000, 'Time that a request may take to arrive.'),
 
@@ -101,6 +108,7 @@ export function readConfig(env: NodeJS.ProcessEnv, secrets: { gatewayToken?: str
       'CORE_TOKEN is missing: set it to the service token that the cores know, or let DATA_DIR/secrets.json hold one as "gatewayToken"',
     ])
   }
+  requireRoom(settings)
   return {
     ...settings,
     CORE_URLS: readCoreUrls(settings.CORE_URLS),
@@ -138,6 +146,15 @@ function allowed(name: string): string {
   if (type === 'integer') return `must be a whole number from ${minimum} to ${maximum}`
   if (type === 'number') return `must be a number above ${exclusiveMinimum}`
   return `must have at least ${minLength} characters`
+}
+
+/** A message that the bounds allow is not to be refused for its size. */
+function requireRoom({ BODY_LIMIT_BYTES, MESSAGE_BODY_MAX_LENGTH, PAGE_CONTEXT_MAX_BYTES }: Settings): void {
+  const needed = MESSAGE_BODY_MAX_LENGTH * CHARACTER_MAX_BYTES + PAGE_CONTEXT_MAX_BYTES + OTHER_FIELDS_MAX_BYTES
+  if (BODY_LIMIT_BYTES >= needed) return
+  throw new SettingError([
+    `BODY_LIMIT_BYTES must be at least ${needed}, to hold what MESSAGE_BODY_MAX_LENGTH and PAGE_CONTEXT_MAX_BYTES allow`,
+  ])
 }
 
 function readCoreUrls(list: string): string[] {

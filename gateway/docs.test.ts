@@ -71,6 +71,7 @@ describe('the OpenAPI document', () => {
         return Object.values(each?.content ?? {})
       }) as Document[]
       for (const { schema, example, examples = {} } of contents) {
+        if (schema.format === 'binary') continue
         const values = [example, ...Object.values(examples).map((each: Document) => each.value)]
         const given = values.filter((value) => value !== undefined)
         expect(given.length, `${method} ${path}`).toBeGreaterThan(0)
@@ -78,6 +79,42 @@ describe('the OpenAPI document', () => {
         for (const value of given) expect(problems(value), `${method} ${path}`).toEqual([])
       }
     }
+  })
+
+  test('tells what the screenshot upload takes, and that a key may be left out where it may', async () => {
+    const { operations } = await startWithDocument()
+    const named = (name: string) => operations.find(({ operationId }) => operationId === name)
+    const upload = named('uploadScreenshot')
+    expect(Object.keys(upload.requestBody.content)).toEqual(['image/png', 'image/jpeg', 'image/webp'])
+    expect(upload.requestBody.description).toContain('5242880')
+    expect(Object.keys(upload.responses)).toEqual(expect.arrayContaining(['201', '404', '409', '410', '413', '415']))
+    const key = (name: string) => named(name).parameters.find((each: Document) => each.name === 'Idempotency-Key')
+    expect([key('reportPageContext').required, key('uploadScreenshot').required]).toEqual([false, true])
+    for (const name of ['retryMessage', 'submitPreChatForm', 'submitOfflineForm', 'setTyping'])
+      expect(named(name).responses[404].content['application/json'].examples, name).toHaveProperty('RouteNotAdvertised')
+  })
+
+  test('tells the bounds that are set, and the routes hold to them', async () => {
+    const { url, call } = await startTestGateway({
+      env: { MESSAGE_BODY_MAX_LENGTH: '5000', PAGE_CONTEXT_MAX_BYTES: '300', HISTORY_PAGE_MAX: '200' },
+    })
+    const { paths }: Document = await (await fetch(`${url}/docs/openapi.json`)).json()
+    const operation = (path: string, method: string) => paths[`${PREFIX}${path}`][method]
+    const sent = operation('/messages', 'post').requestBody.content['application/json'].schema
+    expect(sent.properties.body.maxLength).toBe(5000)
+    const limit = operation('/messages', 'get').parameters.find((each: Document) => each.name === 'limit')
+    expect(limit.schema.maximum).toBe(200)
+    const context = operation('/context/page', 'post').requestBody.content['application/json'].schema
+    expect(context.description).toContain('at most 300 bytes')
+
+    const send = async (body: string) =>
+      (await call('POST', '/messages', { body: { ...message('op-1'), body } })).status
+    expect([await send('x'.repeat(5000)), await send('x'.repeat(5001))]).toEqual([202, 400])
+    const list = async (max: number) => (await call('GET', `/messages?limit=${max}`)).status
+    expect([await list(200), await list(201)]).toEqual([200, 400])
+    const report = async (title: string) =>
+      (await call('POST', '/context/page', { body: { url: 'https://shop.example/', title } })).status
+    expect([await report('x'.repeat(200)), await report('€'.repeat(100))]).toEqual([204, 400])
   })
 
   test('gives each failure the status, and the marks, of the one table', async () => {

@@ -48,9 +48,12 @@ export async function describeApi(app: FastifyInstance, prefix: string): Promise
       servers: [{ url: '/', description: 'This gateway' }],
       tags: [
         { name: 'Bootstrap', description: 'Before there is a session.' },
-        { name: 'Session', description: 'Renewal and end of a visitor session, and who the visitor is.' },
-        { name: 'Messages', description: 'Sending and reading.' },
+        { name: 'Session', description: 'Renewal and end of a visitor session, and where the visitor is.' },
+        { name: 'Identity', description: 'Who the visitor is, on the word of the host’s backend.' },
+        { name: 'Messages', description: 'Sending, reading, typing.' },
         { name: 'Events', description: 'What happens, as it happens.' },
+        { name: 'Commands', description: 'What an operator asks for, and the visitor decides.' },
+        { name: 'Forms', description: 'Forms before and instead of a conversation, where they are advertised.' },
       ],
       components: {
         securitySchemes: {
@@ -86,6 +89,7 @@ function finishOperation(operation: Operation): void {
   delete operation['x-route']
   operation.parameters = [...(operation.parameters ?? []), ...parametersOf(config)]
   operation.security = config.scoped ? [{ accessGrant: [] }] : []
+  if (config.bodyTypes) operation.requestBody = rawBody(config)
   if (config.described?.stream) operation.responses = { 200: streamAnswer() }
   for (const [status, answer] of Object.entries(operation.responses)) {
     if (status === '304') answer.description = 'What the browser has is current.'
@@ -97,6 +101,16 @@ function finishOperation(operation: Operation): void {
     ({ httpStatus }) => httpStatus,
   )
   for (const [status, errors] of byStatus) operation.responses[status] = failure(status, errors)
+}
+
+/** A body that is no JSON: the bytes themselves. */
+function rawBody({ bodyTypes = [], bodyMaxBytes }: FastifyContextConfig): Json {
+  const bytes = { schema: { type: 'string', format: 'binary' } }
+  return {
+    required: true,
+    description: `The bytes themselves, not compressed${bodyMaxBytes === undefined ? '' : `: at most ${bodyMaxBytes}`}.`,
+    content: Object.fromEntries(bodyTypes.map((type) => [type, bytes])),
+  }
 }
 
 function failure(status: number, errors: PublicError[]): Json {

@@ -35,7 +35,6 @@ const EVERY_ROUTE: Json[] = [
 const IDEMPOTENCY_KEY: Json = {
   name: 'Idempotency-Key',
   in: 'header',
-  required: true,
   schema: OperationId,
   description: 'Stable for the logical operation: a repeat with the same input gets the first answer again.',
   example: '018f3f9e-6a51-7bd2-9c6e-6a0d9e2f4b10',
@@ -59,10 +58,11 @@ const OWN: Record<OwnHeader, Json> = {
 
 /** Headers of a request, as the checks of its route read them. `Authorization` is told by the security scheme. */
 export function parametersOf({ idempotent, keyField, described }: FastifyContextConfig): Json[] {
-  const key =
-    keyField === undefined
-      ? IDEMPOTENCY_KEY
-      : { ...IDEMPOTENCY_KEY, description: `${IDEMPOTENCY_KEY.description} Equal to \`${keyField}\`.` }
+  const key = {
+    ...IDEMPOTENCY_KEY,
+    required: idempotent === true,
+    ...(keyField && { description: `${IDEMPOTENCY_KEY.description} Equal to \`${keyField}\`.` }),
+  }
   return [...EVERY_ROUTE, ...(idempotent ? [key] : []), ...(described?.headers ?? []).map((name) => OWN[name])]
 }
 

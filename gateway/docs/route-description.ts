@@ -46,6 +46,7 @@ export function errorsOf(config: FastifyContextConfig, hasBody: boolean): Set<Pu
     ...(hasBody ? WITH_BODY : []),
     ...(config.idempotent ? IDEMPOTENT : []),
     ...(config.keyField === undefined ? [] : (['IdempotencyKeyMismatch'] as const)),
+    ...(config.advertisedBy === undefined ? [] : (['RouteNotAdvertised'] as const)),
     ...(config.rate === undefined ? [] : (['RateLimited'] as const)),
     ...(config.described?.errors ?? []),
   ])

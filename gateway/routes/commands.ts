@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { mediaTypeOf } from '../checks/content-type.ts'
 import { idempotencyKeyOf } from '../checks/idempotency.ts'
-import { GatewayError } from '../errors.ts'
+import { GatewayError, type PublicErrorCode } from '../errors.ts'
 import { readChunks } from '../request-body.ts'
 import {
   CommandParams,
@@ -24,6 +24,8 @@ interface CommandDeps extends Pick<RouteDeps, 'core'> {
   uploadDeadlineMs: number
 }
 
+const DECISION_ERRORS: PublicErrorCode[] = ['CommandNotFound', 'CommandAlreadyResolved', 'CommandExpired']
+
 /** POST /commands/navigation/…/acknowledgements, /commands/screenshots/…/acknowledgements, /commands/screenshots/…/upload */
 export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) => {
   const { core } = deps
@@ -32,12 +34,16 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
     '/commands/navigation/:commandId/acknowledgements',
     {
       schema: {
+        operationId: 'acknowledgeNavigation',
+        summary: 'Tell what became of a navigation',
+        description: 'What the visitor decided, then how it went. The same outcome again gets the same answer.',
+        tags: ['Commands'],
         params: CommandParams,
         body: NavigationAcknowledgementBody,
         querystring: NoQuery,
         response: Answers({ 200: NavigationAcknowledgementAnswer }),
       },
-      config: { scoped: true, idempotent: true, rate: 'calls' },
+      config: { scoped: true, idempotent: true, rate: 'calls', described: { errors: DECISION_ERRORS } },
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
@@ -54,12 +60,16 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
     '/commands/screenshots/:requestId/acknowledgements',
     {
       schema: {
+        operationId: 'acknowledgeScreenshot',
+        summary: 'Tell whether the visitor consents to a screenshot',
+        description: 'A granted consent is answered with what may be uploaded, and until when.',
+        tags: ['Commands'],
         params: ScreenshotParams,
         body: ScreenshotAcknowledgementBody,
         querystring: NoQuery,
         response: Answers({ 200: ScreenshotAcknowledgementAnswer }),
       },
-      config: { scoped: true, idempotent: true, rate: 'calls' },
+      config: { scoped: true, idempotent: true, rate: 'calls', described: { errors: DECISION_ERRORS } },
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
@@ -92,13 +102,23 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
   app.post(
     '/commands/screenshots/:requestId/upload',
     {
-      schema: { params: ScreenshotParams, querystring: NoQuery, response: Answers({ 201: UploadAnswer }) },
+      schema: {
+        operationId: 'uploadScreenshot',
+        summary: 'Upload a screenshot',
+        description:
+          'After a granted consent. The leading bytes must agree with the type. An upload that breaks off leaves nothing: send it again with the same key.',
+        tags: ['Commands'],
+        params: ScreenshotParams,
+        querystring: NoQuery,
+        response: Answers({ 201: UploadAnswer }),
+      },
       config: {
         scoped: true,
         idempotent: true,
         rate: 'calls',
         bodyTypes: SCREENSHOT_TYPES,
         bodyMaxBytes: screenshotMaxBytes,
+        described: { errors: [...DECISION_ERRORS, 'ConsentRequired'] },
       },
     },
     async (request, reply) => {

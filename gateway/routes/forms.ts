@@ -7,17 +7,38 @@ import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
 
 const forms = [
-  { path: '/forms/pre-chat', form: FormKind.PRE_CHAT, advertisedBy: 'preChatForm' },
-  { path: '/forms/offline', form: FormKind.OFFLINE, advertisedBy: 'offlineForm' },
+  {
+    path: '/forms/pre-chat',
+    form: FormKind.PRE_CHAT,
+    advertisedBy: 'preChatForm',
+    operationId: 'submitPreChatForm',
+    summary: 'Submit the form before a conversation',
+  },
+  {
+    path: '/forms/offline',
+    form: FormKind.OFFLINE,
+    advertisedBy: 'offlineForm',
+    operationId: 'submitOfflineForm',
+    summary: 'Submit the form while nobody is there',
+  },
 ] as const
 
 /** POST /forms/pre-chat, /forms/offline: where the installation advertises them. */
 export const formRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
-  for (const { path, form, advertisedBy } of forms) {
+  for (const { path, form, advertisedBy, operationId, summary } of forms) {
     app.post(
       path,
       {
-        schema: { body: SubmitFormBody, querystring: NoQuery, response: Answers({ 202: SubmitFormAnswer }) },
+        schema: {
+          operationId,
+          summary,
+          description:
+            'The fields are those of the config’s `forms`; each wrong one is named in `issues`. A lead is captured from them.',
+          tags: ['Forms'],
+          body: SubmitFormBody,
+          querystring: NoQuery,
+          response: Answers({ 202: SubmitFormAnswer }),
+        },
         config: { scoped: true, advertisedBy, idempotent: true, rate: 'calls' },
       },
       async (request, reply) => {

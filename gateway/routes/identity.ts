@@ -15,8 +15,22 @@ export const identityRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, 
   app.post(
     '/sessions/identify',
     {
-      schema: { body: IdentifyBody, querystring: NoQuery, response: Answers({ 200: SessionAnswer }) },
-      config: checks,
+      schema: {
+        operationId: 'identifyVisitor',
+        summary: 'Say who the visitor is',
+        description:
+          'With an assertion that the host’s backend has signed. Go on with the session of the answer: where it is another one, another person came, and the old session is closed. A failed assertion changes nothing.',
+        tags: ['Identity'],
+        body: IdentifyBody,
+        querystring: NoQuery,
+        response: Answers({ 200: SessionAnswer }),
+      },
+      config: {
+        ...checks,
+        described: {
+          errors: ['IdentityAssertionInvalid', 'IdentityAssertionExpired', 'IdentityAssertionReplayed'],
+        },
+      },
     },
     async (request, reply) => {
       const visitor = visitorOf(request)
@@ -34,7 +48,18 @@ export const identityRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, 
 
   app.delete(
     '/sessions/identify',
-    { schema: { querystring: NoQuery, response: Answers({ 200: SessionAnswer }) }, config: checks },
+    {
+      schema: {
+        operationId: 'clearIdentity',
+        summary: 'Log the visitor out',
+        description:
+          'The session is closed, and the answer is a new anonymous one with a new conversation. An anonymous session is given back as it is.',
+        tags: ['Identity'],
+        querystring: NoQuery,
+        response: Answers({ 200: SessionAnswer }),
+      },
+      config: checks,
+    },
     async (request, reply) => {
       const visitor = visitorOf(request)
       const answer = await core.sessions.clearIdentity(

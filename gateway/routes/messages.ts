@@ -15,7 +15,9 @@ import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
 
 /** POST and GET /messages, POST /messages/{clientOperationId}/retry */
-export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, batcher }) => {
+export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, batcher, bounds }) => {
+  const body = SendMessageBody(bounds)
+
   app.post(
     '/messages',
     {
@@ -25,7 +27,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         description:
           'One logical operation, however often it is sent: a repeat with the same input gets the first answer again. By the time of the answer the message survives the loss of any process.',
         tags: ['Messages'],
-        body: SendMessageBody,
+        body,
         querystring: NoQuery,
         response: Answers({ 202: SendMessageAnswer }),
       },
@@ -43,8 +45,13 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
     '/messages/:clientOperationId/retry',
     {
       schema: {
+        operationId: 'retryMessage',
+        summary: 'Send a message again, by its name',
+        description:
+          'The same as sending it again with `POST /messages`, for installations whose `messageRetryRoute` is on: the first answer, or the message is sent now.',
+        tags: ['Messages'],
         params: RetryParams,
-        body: SendMessageBody,
+        body,
         querystring: NoQuery,
         response: Answers({ 202: SendMessageAnswer }),
       },
@@ -76,7 +83,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         description:
           'A page of the conversation, the oldest message first: after `afterSequence`, just before `beforeSequence`, or from the start. Not both.',
         tags: ['Messages'],
-        querystring: HistoryQuery,
+        querystring: HistoryQuery(bounds),
         response: Answers({ 200: HistoryAnswer }),
       },
       config: { scoped: true, rate: 'calls' },

@@ -5,11 +5,20 @@ import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
 
 /** POST /context/page */
-export const pageContextRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
+export const pageContextRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, bounds }) => {
   app.post(
     '/context/page',
     {
-      schema: { body: PageContext, querystring: NoQuery, response: Answers({ 204: Type.Null() }) },
+      schema: {
+        operationId: 'reportPageContext',
+        summary: 'Tell where the visitor is',
+        description:
+          'Operators see the latest one. With an `Idempotency-Key` it counts once, so that a late repeat does not overwrite a newer page.',
+        tags: ['Session'],
+        body: PageContext(bounds),
+        querystring: NoQuery,
+        response: Answers({ 204: Type.Null({ description: 'It is kept.' }) }),
+      },
       config: { scoped: true, idempotent: 'optional', rate: 'calls' },
     },
     async (request, reply) => {

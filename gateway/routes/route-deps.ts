@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Visitor } from '../checks/grant.ts'
 import type { Core } from '../core/core.ts'
 import type { EventStreams } from '../events/event-streams.ts'
+import type { Bounds } from '../schemas/fields.ts'
 import type { SendBatcher } from '../send-batcher.ts'
 
 /** What the routes are made of. */
@@ -10,6 +11,7 @@ export interface RouteDeps {
   core: Core
   batcher: SendBatcher
   streams: EventStreams
+  bounds: Bounds
 }
 
 /** Options of a call to the core on behalf of a request. */

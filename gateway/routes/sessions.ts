@@ -14,7 +14,7 @@ import { timeOf } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 
 /** POST /sessions, /sessions/renew, /sessions/close */
-export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
+export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, bounds }) => {
   app.post(
     '/sessions',
     {
@@ -24,7 +24,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         description:
           'The answer carries credentials: keep them in memory or in the tab, and never in a URL. A repeat gets the same session for 10 minutes.',
         tags: ['Bootstrap'],
-        body: CreateSessionBody,
+        body: CreateSessionBody(bounds),
         querystring: NoQuery,
         response: Answers({ 201: SessionAnswer }),
       },

@@ -12,8 +12,17 @@ export const typingRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { 
   app.post(
     '/typing',
     {
-      schema: { body: TypingBody, querystring: NoQuery, response: Answers({ 204: Type.Null() }) },
-      config: { scoped: true, rate: 'calls' },
+      schema: {
+        operationId: 'setTyping',
+        summary: 'Tell that the visitor types',
+        description:
+          'Where the capability `typing` is on. A start ends by itself after a while, and with the next message: tell it again while the visitor types.',
+        tags: ['Messages'],
+        body: TypingBody,
+        querystring: NoQuery,
+        response: Answers({ 204: Type.Null({ description: 'Operators are told.' }) }),
+      },
+      config: { scoped: true, rate: 'calls', described: { errors: ['RouteNotAdvertised'] } },
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)

@@ -26,7 +26,7 @@ import { typingRoutes } from './typing.ts'
 
 export const WIDGET_PREFIX = '/api/integrations/v1/widget'
 
-interface WidgetDeps extends RouteDeps {
+interface WidgetDeps extends Omit<RouteDeps, 'bounds'> {
   config: Config
   origins: Origins
   grants: Grants
@@ -57,7 +57,12 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
   app.addHook('preHandler', createRateCheck(deps.config, deps.now, deps.sharedBuckets))
 
   // Picked, since `deps` is also this plugin's options: its prefix is not to be added twice.
-  const { core, batcher, streams } = deps
+  const { core, batcher, streams, config } = deps
+  const bounds = {
+    bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
+    pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
+    historyPageMax: config.HISTORY_PAGE_MAX,
+  }
   for (const routes of [
     configRoutes,
     sessionRoutes,
@@ -68,12 +73,11 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
     typingRoutes,
     formRoutes,
   ]) {
-    await app.register(routes, { core, batcher, streams })
+    await app.register(routes, { core, batcher, streams, bounds })
   }
-  const { SCREENSHOT_MAX_BYTES, REQUEST_TIMEOUT_MS, CORE_DEADLINE_MS } = deps.config
   await app.register(commandRoutes, {
     core,
-    screenshotMaxBytes: SCREENSHOT_MAX_BYTES,
-    uploadDeadlineMs: REQUEST_TIMEOUT_MS + CORE_DEADLINE_MS,
+    screenshotMaxBytes: config.SCREENSHOT_MAX_BYTES,
+    uploadDeadlineMs: config.REQUEST_TIMEOUT_MS + config.CORE_DEADLINE_MS,
   })
 }

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { OneOf, Strict, Time } from './fields.ts'
+import { Named, OneOf, Strict, Time } from './fields.ts'
 
 /** Media types of a screenshot. The core holds the bytes against them. */
 export const SCREENSHOT_TYPES = ['image/png', 'image/jpeg', 'image/webp'] as const
@@ -8,21 +8,58 @@ export const SCREENSHOT_TYPES = ['image/png', 'image/jpeg', 'image/webp'] as con
 export const CommandParams = Strict({ commandId: Type.String() })
 export const ScreenshotParams = Strict({ requestId: Type.String() })
 
-export const NavigationAcknowledgementBody = Strict({
-  outcome: OneOf(['accepted', 'declined', 'completed', 'failed', 'unsupported']),
-})
-export const NavigationAcknowledgementAnswer = Strict({ commandId: Type.String(), state: Type.String() })
+export const NavigationAcknowledgementBody = Strict(
+  { outcome: OneOf(['accepted', 'declined', 'completed', 'failed', 'unsupported']) },
+  { examples: [{ outcome: 'accepted' }] },
+)
+export const NavigationAcknowledgementAnswer = Strict(
+  {
+    commandId: Type.String(),
+    state: Named('accepted', 'declined', 'completed', 'failed', 'unsupported'),
+  },
+  { description: 'The state of the command.', examples: [{ commandId: 'cmd_9x2m4b', state: 'accepted' }] },
+)
 
-export const ScreenshotAcknowledgementBody = Strict({ consent: OneOf(['granted', 'denied', 'unsupported']) })
-export const ScreenshotAcknowledgementAnswer = Strict({
-  requestId: Type.String(),
-  state: Type.String(),
-  upload: Type.Optional(Strict({ maxBytes: Type.Integer(), contentTypes: Type.Array(Type.String()), expiresAt: Time })),
-})
+export const ScreenshotAcknowledgementBody = Strict(
+  { consent: OneOf(['granted', 'denied', 'unsupported']) },
+  { examples: [{ consent: 'granted' }] },
+)
+export const ScreenshotAcknowledgementAnswer = Strict(
+  {
+    requestId: Type.String(),
+    state: Named('granted', 'denied', 'unsupported'),
+    upload: Type.Optional(
+      Strict({ maxBytes: Type.Integer(), contentTypes: Type.Array(Type.String()), expiresAt: Time }),
+    ),
+  },
+  {
+    description: 'The state of the request, and after a granted consent what may be uploaded.',
+    examples: [
+      {
+        requestId: 'scr_5h8w1z',
+        state: 'granted',
+        upload: { maxBytes: 5242880, contentTypes: [...SCREENSHOT_TYPES], expiresAt: '2026-01-02T03:06:05.678Z' },
+      },
+    ],
+  },
+)
 
-export const UploadAnswer = Strict({
-  requestId: Type.String(),
-  state: Type.String(),
-  byteLength: Type.Integer(),
-  sha256: Type.String(),
-})
+export const UploadAnswer = Strict(
+  {
+    requestId: Type.String(),
+    state: Named('uploaded'),
+    byteLength: Type.Integer({ minimum: 1 }),
+    sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+  },
+  {
+    description: 'The screenshot is durable.',
+    examples: [
+      {
+        requestId: 'scr_5h8w1z',
+        state: 'uploaded',
+        byteLength: 48213,
+        sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+      },
+    ],
+  },
+)

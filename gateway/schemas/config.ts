@@ -69,11 +69,15 @@ export const WidgetConfigAnswer = Strict(
           pageContext: true,
           navigation: false,
           screenshots: false,
-          preChatForm: false,
+          preChatForm: true,
           offlineForm: false,
           messageRetryRoute: false,
         },
-        forms: {},
+        forms: {
+          preChat: {
+            fields: [{ name: 'email', label: 'Your e-mail address', type: 'email', required: true, maxLength: 254 }],
+          },
+        },
         consent: { required: false },
         availability: { online: true },
         limits: {

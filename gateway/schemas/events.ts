@@ -22,9 +22,6 @@ const Author = Strict({
   displayName: Type.Optional(Line),
   avatarUrl: Type.Optional(Line),
 })
-const NavigationCommand = { commandId: Line, url: Type.Optional(Line), label: Type.Optional(Line) }
-const ScreenshotCommand = { requestId: Line, purpose: Type.Optional(Line) }
-const Expiry = { expiresAt: Type.Optional(Time) }
 
 const event = (data: TSchema, meaning: string, more: Partial<EventDefinition> = {}): EventDefinition => ({
   data,
@@ -47,28 +44,37 @@ export const eventDefinitions = {
       clientOperationId: Type.Optional(Line),
       state: OneOf(['sent', 'delivered', 'read', 'failed']),
     }),
-    'A message went on to another state.',
+    'A message of the visitor’s went on to another state, forwards only.',
   ),
-  'typing.started': event(Strict({ author: Author }), 'Somebody types.', { replayed: false }),
-  'typing.stopped': event(Strict({ author: Author }), 'They stopped, or 8 seconds went by.', { replayed: false }),
-  'agent.assigned': event(Strict({ agent: Agent }), 'Somebody takes care of the conversation.'),
-  'agent.unassigned': event(Strict({ agent: Agent }), 'They no longer do.'),
+  'typing.started': event(
+    Strict({ author: Author }),
+    'Somebody else types. Count it as over after 8 seconds without another one.',
+    { replayed: false },
+  ),
+  'typing.stopped': event(Strict({ author: Author }), 'They stopped, sent their message, or 8 seconds went by.', {
+    replayed: false,
+  }),
+  'agent.assigned': event(
+    Strict({ agent: Agent }),
+    'Somebody takes care of the conversation, in place of whoever did.',
+  ),
+  'agent.unassigned': event(Strict({ agent: Agent }), 'They no longer do, and nobody else does.'),
   'session.identified': event(Empty, 'The visitor’s identity was verified.', toSession),
   'session.closed': event(Empty, 'The session was closed by its visitor or by a change of identity.', sessionEnd),
   'navigation.requested': event(
-    Strict({ ...NavigationCommand, ...Expiry }),
+    Strict({ commandId: Line, url: Line, label: Type.Optional(Line), expiresAt: Time }),
     'An operator asks the visitor to go to a page. Never follow it without their agreement.',
     toSession,
   ),
-  'navigation.cancelled': event(Strict({ ...NavigationCommand, ...Expiry }), 'The request was withdrawn.', toSession),
+  'navigation.cancelled': event(Strict({ commandId: Line }), 'The request was withdrawn.', toSession),
   'screenshot.requested': event(
-    Strict({ ...ScreenshotCommand, ...Expiry }),
+    Strict({ requestId: Line, purpose: Type.Optional(Line), expiresAt: Time }),
     'An operator asks for a picture of the page. Never take one without consent.',
     toSession,
   ),
-  'screenshot.cancelled': event(Strict({ ...ScreenshotCommand, ...Expiry }), 'The request was withdrawn.', toSession),
-  'conversation.closed': event(Empty, 'The conversation was closed.'),
-  'conversation.reopened': event(Empty, 'The conversation goes on.'),
+  'screenshot.cancelled': event(Strict({ requestId: Line }), 'The request was withdrawn.', toSession),
+  'conversation.closed': event(Empty, 'The other side is done. The next message opens the conversation again.'),
+  'conversation.reopened': event(Empty, 'The conversation goes on: the message that opened it comes next.'),
   'session.expired': event(Empty, 'The session is over: it was not renewed in time.', sessionEnd),
   'session.revoked': event(Empty, 'The session is over: an operator ended it.', sessionEnd),
   'visitor.banned': event(Empty, 'The session is over: the visitor was banned.', sessionEnd),

@@ -1,4 +1,4 @@
-import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
+import { type TObject, type TProperties, type TSchema, Type } from 'typebox'
 
 /** An object without any other field. */
 export const Strict = <Properties extends TProperties>(
@@ -17,29 +17,43 @@ export const OpaqueToken = Line(1, 512)
 export const EventId = Line(0, 256)
 export const Locale = Type.String({ maxLength: 35, pattern: '^[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*$' })
 
-/** 1 to 4,000 UTF-16 code units, not only white space, no control characters but tab and newline, well formed. */
-export const MessageBody = Type.String({
-  minLength: 1,
-  maxLength: 4000,
-  pattern: '^(?=\\s*\\S)(?:[\\t\\n]|[^\\p{Cc}\\p{Cs}])*$',
-})
+/** Bounds that are settings. The cores have the same ones, and the public configuration tells them. */
+export interface Bounds {
+  /** UTF-16 code units. */
+  bodyMaxLength: number
+  /** Of its JSON. */
+  pageContextMaxBytes: number
+  historyPageMax: number
+}
+
+/** UTF-16 code units, not only white space, no control characters but tab and newline, well formed. */
+export const MessageBody = ({ bodyMaxLength }: Bounds) =>
+  Type.String({
+    minLength: 1,
+    maxLength: bodyMaxLength,
+    pattern: '^(?=\\s*\\S)(?:[\\t\\n]|[^\\p{Cc}\\p{Cs}])*$',
+  })
 
 /** Minimised page context (specification, section 2.3); the core cuts off what it does not keep. */
-export const PageContext = Strict(
-  {
-    url: Type.String({ maxLength: 2048, pattern: '^[hH][tT][tT][pP][sS]?://[^\\s\\p{Cc}\\p{Cs}]+$' }),
-    title: Type.Optional(Line(0, 256)),
-    referrer: Type.Optional(Line(0, 2048)),
-    viewport: Type.Optional(
-      Strict({
-        width: Type.Integer({ minimum: 0, maximum: 100_000 }),
-        height: Type.Integer({ minimum: 0, maximum: 100_000 }),
-      }),
-    ),
-  },
-  { maxJsonBytes: 4096 },
-)
-export type PageContext = Static<typeof PageContext>
+export const PageContext = ({ pageContextMaxBytes }: Bounds) =>
+  Strict(
+    {
+      url: Type.String({ maxLength: 2048, pattern: '^[hH][tT][tT][pP][sS]?://[^\\s\\p{Cc}\\p{Cs}]+$' }),
+      title: Type.Optional(Line(0, 256)),
+      referrer: Type.Optional(Line(0, 2048)),
+      viewport: Type.Optional(
+        Strict({
+          width: Type.Integer({ minimum: 0, maximum: 100_000 }),
+          height: Type.Integer({ minimum: 0, maximum: 100_000 }),
+        }),
+      ),
+    },
+    {
+      maxJsonBytes: pageContextMaxBytes,
+      description: `Where the visitor is: at most ${pageContextMaxBytes} bytes. Query and fragment are cut off, the referrer is cut to its origin.`,
+      examples: [{ url: 'https://shop.example/prices', title: 'Prices', viewport: { width: 1280, height: 720 } }],
+    },
+  )
 
 /** RFC 3339, UTC, milliseconds. */
 export const Time = Type.String({ format: 'date-time' })

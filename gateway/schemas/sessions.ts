@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import {
+  type Bounds,
   EventId,
   Identifier,
   Locale,
@@ -24,15 +25,16 @@ const sessionExample = {
   identity: { state: 'anonymous' },
 }
 
-export const CreateSessionBody = Strict(
-  {
-    publicSiteKey: Identifier,
-    clientInstanceId: Identifier,
-    locale: Type.Optional(Locale),
-    pageContext: Type.Optional(PageContext),
-  },
-  { examples: [{ publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1', locale: 'en' }] },
-)
+export const CreateSessionBody = (bounds: Bounds) =>
+  Strict(
+    {
+      publicSiteKey: Identifier,
+      clientInstanceId: Identifier,
+      locale: Type.Optional(Locale),
+      pageContext: Type.Optional(PageContext(bounds)),
+    },
+    { examples: [{ publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1', locale: 'en' }] },
+  )
 
 export const RenewSessionBody = Strict(
   {

@@ -31,9 +31,9 @@ export async function startSuite(databases: [StackOptions['database'], StackOpti
       RATE_LIMIT_FACTOR: '1000',
       HEARTBEAT_SECONDS: '1',
       REPLAY_WINDOW_EVENTS: String(REPLAY_WINDOW_EVENTS),
-      // Agents' messages only: the gateway holds visitors' to the contract's bound.
-      MESSAGE_BODY_MAX_LENGTH: '100000',
     },
+    // Agents' messages only: the gateways hold visitors' to the contract's bound.
+    coreEnv: { MESSAGE_BODY_MAX_LENGTH: '100000' },
   })
   const short = await startScene({
     database: databases[1],

@@ -27,10 +27,18 @@ export interface StackOptions {
   cores?: number
   gateways?: number
   env?: Record<string, string>
+  /** For the cores alone. */
+  coreEnv?: Record<string, string>
 }
 
 /** Gateways and cores as processes of their own over one engine and one data folder, as an operator would run them. */
-export async function startStack({ database, cores = 1, gateways = 1, env = {} }: StackOptions): Promise<Stack> {
+export async function startStack({
+  database,
+  cores = 1,
+  gateways = 1,
+  env = {},
+  coreEnv = {},
+}: StackOptions): Promise<Stack> {
   const dataDir = await mkdtemp(join(tmpdir(), 'service-stack-'))
   afterAll(() => rm(dataDir, { recursive: true, force: true }))
   const shared = {
@@ -42,7 +50,9 @@ export async function startStack({ database, cores = 1, gateways = 1, env = {} }
   }
 
   const coreParts = await Promise.all(
-    Array.from({ length: cores }, (_, index) => startPart('core/main.ts', `core ${index + 1}`, 'CORE_PORT', shared)),
+    Array.from({ length: cores }, (_, index) =>
+      startPart('core/main.ts', `core ${index + 1}`, 'CORE_PORT', { ...shared, ...coreEnv }),
+    ),
   )
   const coreUrls = coreParts.map(({ url }) => url)
   const gatewayParts = await Promise.all(
