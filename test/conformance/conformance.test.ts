@@ -1,9 +1,12 @@
 import { beforeAll, describe, expect } from 'vitest'
 import { testDatabase } from '../support/test-database.ts'
 import { BASE } from './client.ts'
+import { commandRules } from './commands.ts'
+import { conversationRules } from './conversations.ts'
 import { loadDocument } from './document-check.ts'
 import { failureRules } from './failures.ts'
 import { idempotencyRules } from './idempotency.ts'
+import { identityRules } from './identity.ts'
 import { interleavingRules } from './interleavings.ts'
 import { rateRules } from './rate-limits.ts'
 import { replayRules } from './replay.ts'
@@ -31,6 +34,11 @@ describe('routes', () => routeRules(suite))
 describe('events', () => {
   replayRules(suite)
   streamRules(suite)
+})
+describe('identity, commands and conversations', () => {
+  identityRules(suite)
+  commandRules(suite, databases[0])
+  conversationRules(suite)
 })
 describe('the whole', () => interleavingRules(suite))
 describe('rate limits', () => rateRules(suite))
