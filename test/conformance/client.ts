@@ -78,7 +78,7 @@ export async function createClient(stack: Stack): Promise<Client> {
   }
 
   function note(method: string, path: string, answer: Answer) {
-    const where = `${method} ${path.split('?')[0]} ${answer.status} ${answer.body?.code ?? ''}`
+    const where = `${method} ${path.split('?')[0]?.replace(/(cmd|scr)_\w+/, '…')} ${answer.status} ${answer.body?.code ?? ''}`
     const found = document.problems(method, `${BASE}${path.split('?')[0]}`, answer)
     seen.problems.push(...found.map((problem) => `${where}: ${problem}`))
     if (!answer.headers.get('x-correlation-id')) seen.problems.push(`${where}: no X-Correlation-Id`)

@@ -8,6 +8,7 @@ import { failureRules } from './failures.ts'
 import { idempotencyRules } from './idempotency.ts'
 import { identityRules } from './identity.ts'
 import { interleavingRules } from './interleavings.ts'
+import { lifetimeRules } from './lifetimes.ts'
 import { rateRules } from './rate-limits.ts'
 import { replayRules } from './replay.ts'
 import { requestRules } from './requests.ts'
@@ -40,7 +41,10 @@ describe('identity, commands and conversations', () => {
   commandRules(suite, databases[0])
   conversationRules(suite)
 })
-describe('the whole', () => interleavingRules(suite))
+describe('the whole, and lifetimes', () => {
+  interleavingRules(suite)
+  lifetimeRules(suite)
+})
 describe('rate limits', () => rateRules(suite))
 describe('idempotency', () => idempotencyRules(suite))
 describe('failures', () => failureRules(suite, databases[0]))
