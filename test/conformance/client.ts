@@ -20,7 +20,7 @@ export interface Answer {
 export interface Request {
   /** Null takes a header away. */
   headers?: Record<string, string | null>
-  /** Text is sent as it is. */
+  /** Text and bytes are sent as they are. */
   body?: unknown
   via?: string
 }
@@ -55,13 +55,15 @@ export async function createClient(stack: Stack): Promise<Client> {
     const all: Record<string, string | null> = {
       origin,
       'x-service-widget-version': '1.0',
-      ...(method === 'POST' ? { 'idempotency-key': randomUUID(), 'content-type': 'application/json' } : {}),
+      ...(method === 'POST' || method === 'DELETE' ? { 'idempotency-key': randomUUID() } : {}),
+      ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
       ...headers,
     }
+    const isRaw = typeof body === 'string' || body instanceof Uint8Array
     const response = await fetch(`${via}${BASE}${path}`, {
       method,
       headers: Object.fromEntries(Object.entries(all).filter((each): each is [string, string] => each[1] !== null)),
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: isRaw ? (body as string) : JSON.stringify(body) }),
     })
     const text = await response.text()
     const json = text !== '' && response.headers.get('content-type')?.startsWith('application/json')
@@ -76,7 +78,7 @@ export async function createClient(stack: Stack): Promise<Client> {
   }
 
   function note(method: string, path: string, answer: Answer) {
-    const where = `${method} ${path.split('?')[0]} ${answer.status} ${answer.body?.code ?? ''}`
+    const where = `${method} ${path.split('?')[0]?.replace(/(cmd|scr)_\w+/, '…')} ${answer.status} ${answer.body?.code ?? ''}`
     const found = document.problems(method, `${BASE}${path.split('?')[0]}`, answer)
     seen.problems.push(...found.map((problem) => `${where}: ${problem}`))
     if (!answer.headers.get('x-correlation-id')) seen.problems.push(`${where}: no X-Correlation-Id`)

@@ -1,10 +1,14 @@
 import { beforeAll, describe, expect } from 'vitest'
 import { testDatabase } from '../support/test-database.ts'
 import { BASE } from './client.ts'
+import { commandRules } from './commands.ts'
+import { conversationRules } from './conversations.ts'
 import { loadDocument } from './document-check.ts'
 import { failureRules } from './failures.ts'
 import { idempotencyRules } from './idempotency.ts'
+import { identityRules } from './identity.ts'
 import { interleavingRules } from './interleavings.ts'
+import { lifetimeRules } from './lifetimes.ts'
 import { rateRules } from './rate-limits.ts'
 import { replayRules } from './replay.ts'
 import { requestRules } from './requests.ts'
@@ -32,7 +36,15 @@ describe('events', () => {
   replayRules(suite)
   streamRules(suite)
 })
-describe('the whole', () => interleavingRules(suite))
+describe('identity, commands and conversations', () => {
+  identityRules(suite)
+  commandRules(suite, databases[0])
+  conversationRules(suite)
+})
+describe('the whole, and lifetimes', () => {
+  interleavingRules(suite)
+  lifetimeRules(suite)
+})
 describe('rate limits', () => rateRules(suite))
 describe('idempotency', () => idempotencyRules(suite))
 describe('failures', () => failureRules(suite, databases[0]))

@@ -5,7 +5,7 @@ type Json = any
 
 /** Holds answers against the OpenAPI document of a gateway. */
 export interface DocumentCheck {
-  /** What is wrong with an answer: its status, its code or its body are not described. Unknown paths are nobody's. */
+  /** What is wrong with an answer: its status, its code or its body are not described. Paths without an operation of that name are nobody's. */
   problems(method: string, path: string, answer: { status: number; headers: Headers; body: Json }): string[]
   /** The same for the data of an event. */
   eventProblems(event: { type: string }): string[]
@@ -32,7 +32,7 @@ export async function loadDocument(gatewayUrl: string): Promise<DocumentCheck> {
   return {
     problems(method, path, { status, headers, body }) {
       const found = operations.find((each) => each.method === method && each.pattern.test(path))
-      if (found === undefined) return []
+      if (found?.operation.operationId === undefined) return []
       const response = found.operation.responses[status]
       if (response === undefined) return ['status is not described']
       const type = headers.get('content-type')?.split(';')[0] ?? ''

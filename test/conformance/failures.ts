@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 import { startVisitor } from '../support/visitor.ts'
 import { bearer, message } from './client.ts'
 import { rule } from './rule.ts'
-import { GRANT_SECONDS, newSite, type Suite } from './suite.ts'
+import { newSite, type Suite } from './suite.ts'
 
 /** Section 1: each row of the table of failures, provoked. `client.fails` holds the answer to the row. */
 export function failureRules(suite: () => Suite, database: TestDatabase): void {
@@ -50,19 +50,6 @@ export function failureRules(suite: () => Suite, database: TestDatabase): void {
     const headers = { ...bearer(visitor), 'idempotency-key': 'op' }
     await client.call('POST', '/messages', { headers, body: message('op') })
     await client.fails('IdempotencyConflict', 'POST', '/messages', { headers, body: message('op', { body: 'x' }) })
-  })
-
-  rule('E.SessionExpired', async () => {
-    const { client } = suite().short
-    const visitor = await client.visitor()
-    const headers = bearer(visitor)
-    await expect
-      .poll(async () => (await client.call('GET', '/messages', { headers })).status, {
-        interval: 200,
-        timeout: (GRANT_SECONDS + 2) * 1000,
-      })
-      .toBe(401)
-    await client.fails('SessionExpired', 'GET', '/messages', { headers })
   })
 
   rule('E.SessionClosed', async () => {

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { until } from '../support/until.ts'
 import type { EventStream, Visitor } from '../support/visitor.ts'
 import { bearer } from './client.ts'
-import { rule } from './rule.ts'
+import { concurrentRule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
 type Step =
@@ -43,7 +43,7 @@ function createMerge() {
 
 /** The whole: whatever happens in whatever order, the client ends up with one list. */
 export function interleavingRules(suite: () => Suite): void {
-  rule('S1.1', async () => {
+  concurrentRule('S1.1', async () => {
     const { client, operator, stack } = suite().roomy
 
     async function play(steps: Step[], together: boolean) {

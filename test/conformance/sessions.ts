@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import { MongoClient } from 'mongodb'
 import { expect } from 'vitest'
 import type { TestDatabase } from '../support/test-database.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { bearer } from './client.ts'
 import { rule } from './rule.ts'
-import { GRANT_SECONDS, REPLAY_WINDOW_EVENTS, SESSION_SECONDS, type Suite } from './suite.ts'
+import { REPLAY_WINDOW_EVENTS, type Suite } from './suite.ts'
 
 const decode = (part: string | undefined) => JSON.parse(Buffer.from(part ?? '', 'base64url').toString('utf8'))
 const millis = (time: string) => new Date(time).getTime()
@@ -69,29 +68,6 @@ export function sessionRules(suite: () => Suite, database: TestDatabase): void {
       body: { sessionId, renewalToken },
     })
     expect((await client.call('GET', '/messages', { headers: bearer(visitor) })).status).toBe(200)
-  })
-
-  rule('C2.5', async () => {
-    const { client } = suite().short
-    const visitor = await client.visitor()
-    const started = Date.now()
-    const first = bearer(visitor)
-    await delay((GRANT_SECONDS - 1.5) * 1000)
-    const { sessionId, renewalToken } = visitor.session
-    const renewed = await client.call('POST', '/sessions/renew', { headers: first, body: { sessionId, renewalToken } })
-    expect(renewed.status).toBe(200)
-    expect(millis(renewed.body.expiresAt)).toBeLessThanOrEqual(started + SESSION_SECONDS * 1000)
-    visitor.session = renewed.body
-    const codeOf = async (headers: Record<string, string>) =>
-      (await client.call('GET', '/messages', { headers })).body.code
-    await expect.poll(() => codeOf(first), { interval: 100, timeout: 9000 }).toBe('SessionExpired')
-    expect(await codeOf(bearer(visitor))).toBeUndefined()
-    await expect.poll(() => codeOf(bearer(visitor)), { interval: 100, timeout: 6000 }).toBe('SessionExpired')
-    expect(Date.now()).toBeGreaterThanOrEqual(started + (SESSION_SECONDS - 1) * 1000)
-    await client.fails('SessionExpired', 'POST', '/sessions/renew', {
-      headers: bearer(visitor),
-      body: { sessionId, renewalToken: renewed.body.renewalToken },
-    })
   })
 
   rule('C2.6', async () => {

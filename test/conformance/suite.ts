@@ -23,7 +23,7 @@ export const GRANT_SECONDS = 6
 export const SESSION_SECONDS = 9
 
 export async function startSuite(databases: [StackOptions['database'], StackOptions['database']]): Promise<Suite> {
-  const roomy = await startScene({
+  const roomy = startScene({
     database: databases[0],
     cores: 2,
     gateways: 2,
@@ -35,7 +35,7 @@ export async function startSuite(databases: [StackOptions['database'], StackOpti
     // Agents' messages only: the gateways hold visitors' to the contract's bound.
     coreEnv: { MESSAGE_BODY_MAX_LENGTH: '100000' },
   })
-  const short = await startScene({
+  const short = startScene({
     database: databases[1],
     env: {
       // Each test that says another X-Forwarded-For is another address.
@@ -49,7 +49,7 @@ export async function startSuite(databases: [StackOptions['database'], StackOpti
       MONGODB_TIMEOUT_MS: '1000',
     },
   })
-  return { roomy, short }
+  return { roomy: await roomy, short: await short }
 }
 
 async function startScene(options: StackOptions): Promise<Scene> {

@@ -1,0 +1,297 @@
+import { createHash } from 'node:crypto'
+import { ConnectError } from '@connectrpc/connect'
+import { MongoClient } from 'mongodb'
+import { expect } from 'vitest'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { imageOf } from '../support/images.ts'
+import type { TestDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+import type { Visitor } from '../support/visitor.ts'
+import { bearer } from './client.ts'
+import { rule } from './rule.ts'
+import type { Suite } from './suite.ts'
+
+const maxBytes = 5 * 1024 * 1024
+const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+/** Sections 3 and 4: commands to the page. */
+export function commandRules(suite: () => Suite, database: TestDatabase): void {
+  async function request(kind: 'navigation' | 'screenshots', { session: { sessionId } }: Visitor): Promise<string> {
+    const { commands } = suite().roomy.operator
+    const { origin } = suite().roomy.stack.demo
+    const { command } =
+      kind === 'navigation'
+        ? await commands.requestNavigation({ sessionId, url: `${origin}/pricing` })
+        : await commands.requestScreenshot({ sessionId, purpose: 'To see it' })
+    return command!.commandId
+  }
+
+  const cancel = (commandId: string) => suite().roomy.operator.commands.cancelCommand({ commandId })
+
+  /** As if its 120 seconds had gone by. */
+  async function expire(commandId: string) {
+    const mongo = new MongoClient(database.uri)
+    const commands = mongo.db(database.name).collection<{ _id: string }>('commands')
+    const { matchedCount } = await commands.updateOne({ _id: commandId }, { $set: { expiresAt: new Date() } })
+    expect(matchedCount).toBe(1)
+    await mongo.close()
+  }
+
+  const pathOf = (kind: 'navigation' | 'screenshots', id: string) => `/commands/${kind}/${id}/acknowledgements`
+  const bodyOf = (kind: 'navigation' | 'screenshots', word: string) =>
+    kind === 'navigation' ? { outcome: word } : { consent: word }
+
+  const acknowledge = (visitor: Visitor, kind: 'navigation' | 'screenshots', id: string, word: string) =>
+    suite().roomy.client.call('POST', pathOf(kind, id), { headers: bearer(visitor), body: bodyOf(kind, word) })
+
+  const refuses = (code: string, visitor: Visitor, kind: 'navigation' | 'screenshots', id: string, word: string) =>
+    suite().roomy.client.fails(code, 'POST', pathOf(kind, id), { headers: bearer(visitor), body: bodyOf(kind, word) })
+
+  const uploadRequest = (visitor: Visitor, body: Uint8Array, contentType = 'image/png') => ({
+    headers: { ...bearer(visitor), 'content-type': contentType },
+    body,
+  })
+  const upload = (visitor: Visitor, id: string, body: Uint8Array, contentType?: string) =>
+    suite().roomy.client.call('POST', `/commands/screenshots/${id}/upload`, uploadRequest(visitor, body, contentType))
+  const refusesUpload = (code: string, visitor: Visitor, id: string, body: Uint8Array, contentType?: string) =>
+    suite().roomy.client.fails(
+      code,
+      'POST',
+      `/commands/screenshots/${id}/upload`,
+      uploadRequest(visitor, body, contentType),
+    )
+
+  async function granted(visitor: Visitor) {
+    const id = await request('screenshots', visitor)
+    expect((await acknowledge(visitor, 'screenshots', id, 'granted')).status).toBe(200)
+    return id
+  }
+
+  const outcomes = ['accepted', 'declined', 'completed', 'failed', 'unsupported']
+  const consents = ['granted', 'denied', 'unsupported']
+
+  rule('C3.23', async () => {
+    const visitor = await suite().roomy.client.visitor()
+    /** Each state, how one gets there, and what may come next. */
+    const navigations: [way: string[], next: string[], refusal: string][] = [
+      [[], ['accepted', 'declined', 'unsupported'], 'CommandAlreadyResolved'],
+      [['accepted'], ['completed', 'failed'], 'CommandAlreadyResolved'],
+      [['accepted', 'completed'], [], 'CommandAlreadyResolved'],
+      [['accepted', 'failed'], [], 'CommandAlreadyResolved'],
+      [['declined'], [], 'CommandAlreadyResolved'],
+      [['unsupported'], [], 'CommandAlreadyResolved'],
+      [['cancelled'], [], 'CommandAlreadyResolved'],
+      [['expired'], [], 'CommandExpired'],
+    ]
+    const screenshots: typeof navigations = [
+      [[], ['granted', 'denied', 'unsupported'], 'CommandAlreadyResolved'],
+      [['granted'], [], 'CommandAlreadyResolved'],
+      [['denied'], [], 'CommandAlreadyResolved'],
+      [['unsupported'], [], 'CommandAlreadyResolved'],
+      [['cancelled'], [], 'CommandAlreadyResolved'],
+      [['expired'], [], 'CommandExpired'],
+    ]
+    const check = async (kind: 'navigation' | 'screenshots', states: typeof navigations, words: string[]) => {
+      const nameOfId = kind === 'navigation' ? 'commandId' : 'requestId'
+      for (const [way, next, refusal] of states) {
+        // What was answered on the way is neither a new outcome nor surely the last one.
+        for (const word of words.filter((each) => !way.includes(each))) {
+          const id = await request(kind, visitor)
+          for (const step of way) {
+            if (step === 'cancelled') await cancel(id)
+            else if (step === 'expired') await expire(id)
+            else await acknowledge(visitor, kind, id, step)
+          }
+          if (next.includes(word)) {
+            const { status, body } = await acknowledge(visitor, kind, id, word)
+            expect([way, word, status]).toEqual([way, word, 200])
+            expect(body).toMatchObject({ [nameOfId]: id, state: word })
+          } else await refuses(refusal, visitor, kind, id, word)
+        }
+      }
+    }
+    await check('navigation', navigations, outcomes)
+    await check('screenshots', screenshots, consents)
+  })
+
+  rule('C3.27', async () => {
+    const visitor = await suite().roomy.client.visitor()
+    for (const [kind, words] of [
+      ['navigation', ['accepted', 'declined', 'unsupported']],
+      ['screenshots', consents],
+    ] as const) {
+      for (const word of words) {
+        const id = await request(kind, visitor)
+        const first = await acknowledge(visitor, kind, id, word)
+        const again = await acknowledge(visitor, kind, id, word)
+        expect([again.status, again.body]).toEqual([200, first.body])
+      }
+    }
+    const id = await request('navigation', visitor)
+    await acknowledge(visitor, 'navigation', id, 'accepted')
+    for (let times = 0; times < 2; times += 1)
+      expect((await acknowledge(visitor, 'navigation', id, 'completed')).body).toEqual({
+        commandId: id,
+        state: 'completed',
+      })
+  })
+
+  rule('C3.28', async () => {
+    const { client, operator, stack } = suite().roomy
+    const { session } = await client.visitor()
+    const { sessionId } = session
+    for (const url of [
+      'javascript:alert(1)',
+      'data:text/html,x',
+      'https://evil.example/',
+      `${stack.demo.origin}.evil.example/`,
+      'http://localhost:1/',
+      '/pricing',
+    ]) {
+      const refused = await operator.commands
+        .requestNavigation({ sessionId, url })
+        .catch((reason) => ConnectError.from(reason))
+      expect((refused as ConnectError).findDetails?.(ErrorInfoSchema)[0]?.code, url).toBe('ValidationFailed')
+    }
+    const { command } = await operator.commands.requestNavigation({ sessionId, url: `${stack.demo.origin}/a?b=c#d` })
+    expect(command?.state).toBe('requested')
+  })
+
+  rule('C3.29', async () => {
+    const { client } = suite().roomy
+    const visitor = await client.visitor()
+    const requestId = await request('screenshots', visitor)
+    const consented = await acknowledge(visitor, 'screenshots', requestId, 'granted')
+    expect(consented.body).toEqual({
+      requestId,
+      state: 'granted',
+      upload: {
+        maxBytes,
+        contentTypes: ['image/png', 'image/jpeg', 'image/webp'],
+        expiresAt: expect.stringMatching(rfc3339),
+      },
+    })
+    await refusesUpload('PayloadTooLarge', visitor, requestId, imageOf('image/png', maxBytes + 1))
+    for (const [type, bytes] of [
+      ['image/jpeg', imageOf('image/png', 100)],
+      ['image/png', imageOf('image/webp', 100)],
+      ['image/webp', imageOf('image/jpeg', 100)],
+      ['image/webp', Buffer.from('RIFF')],
+      ['image/png', Buffer.from('<!doctype html><script>alert(1)</script>')],
+    ] as const)
+      await refusesUpload('ValidationFailed', visitor, requestId, bytes, type)
+    for (const type of ['image/gif', 'image/svg+xml', 'application/json', 'text/plain'])
+      await refusesUpload('UnsupportedMediaType', visitor, requestId, imageOf('image/png', 100), type)
+    const bytes = imageOf('image/png', maxBytes)
+    const answer = await upload(visitor, requestId, bytes)
+    expect([answer.status, answer.body]).toEqual([
+      201,
+      {
+        requestId,
+        state: 'uploaded',
+        byteLength: maxBytes,
+        sha256: createHash('sha256').update(bytes).digest('hex'),
+      },
+    ])
+    await refusesUpload('CommandAlreadyResolved', visitor, requestId, bytes)
+    for (const type of ['image/jpeg', 'image/webp'] as const)
+      expect((await upload(visitor, await granted(visitor), imageOf(type, 100), type)).status).toBe(201)
+  })
+
+  rule('C3.30', async () => {
+    const { client, stack } = suite().roomy
+    const visitor = await client.visitor()
+    const id = await granted(visitor)
+    const headers = { ...bearer(visitor), 'content-type': 'image/png', 'idempotency-key': 'upload' }
+    const path = `/commands/screenshots/${id}/upload`
+    const body = imageOf('image/png', 200_000)
+    const first = await client.call('POST', path, { headers, body })
+    const again = await client.call('POST', path, { headers, body, via: stack.gateways[1]!.url })
+    expect([again.status, again.body]).toEqual([201, first.body])
+    expect(again.headers.get('idempotency-replayed')).toBe('true')
+    await client.fails('IdempotencyConflict', 'POST', path, { headers, body: imageOf('image/png', 200_000) })
+
+    const other = await request('navigation', visitor)
+    const key = { ...bearer(visitor), 'idempotency-key': 'decision' }
+    await client.call('POST', pathOf('navigation', other), { headers: key, body: { outcome: 'accepted' } })
+    await client.fails('IdempotencyConflict', 'POST', pathOf('navigation', other), {
+      headers: key,
+      body: { outcome: 'declined' },
+    })
+    for (const wrong of [{}, { outcome: 'yes' }, { outcome: 'accepted', x: 1 }, { consent: 'granted' }])
+      await client.fails('ValidationFailed', 'POST', pathOf('navigation', other), {
+        headers: bearer(visitor),
+        body: wrong,
+      })
+    for (const wrong of [{}, { consent: 'yes' }, { consent: 'granted', x: 1 }, { outcome: 'accepted' }])
+      await client.fails('ValidationFailed', 'POST', pathOf('screenshots', id), {
+        headers: bearer(visitor),
+        body: wrong,
+      })
+  })
+
+  rule('C4.32', async () => {
+    const { client, operator, stack } = suite().roomy
+    const visitor = await client.visitor()
+    const { sessionId } = visitor.session
+    const stream = await visitor.openStream({ via: stack.gateways[1]!.url })
+    const url = `${stack.demo.origin}/pricing?plan=pro`
+    const { command } = await operator.commands.requestNavigation({ sessionId, url, label: 'Our prices' })
+    const requestId = await request('screenshots', visitor)
+    const { commandId } = command!
+    await cancel(commandId)
+    await cancel(requestId)
+    await until('four events', () => stream.events.length === 4)
+    const expiresAt = expect.stringMatching(rfc3339)
+    expect(stream.events.map(({ type, data }) => [type, data])).toEqual([
+      ['navigation.requested', { commandId, url, label: 'Our prices', expiresAt }],
+      ['screenshot.requested', { requestId, purpose: 'To see it', expiresAt }],
+      ['navigation.cancelled', { commandId }],
+      ['screenshot.cancelled', { requestId }],
+    ])
+    const life = Date.parse(stream.events[0]!.data.expiresAt) - Date.now()
+    expect(life).toBeGreaterThan(100_000)
+    expect(life).toBeLessThanOrEqual(120_000)
+    stream.close()
+  })
+
+  rule('E.ConsentRequired', async () => {
+    const visitor = await suite().roomy.client.visitor()
+    for (const word of [undefined, 'denied', 'unsupported']) {
+      const id = await request('screenshots', visitor)
+      if (word) await acknowledge(visitor, 'screenshots', id, word)
+      await refusesUpload('ConsentRequired', visitor, id, imageOf('image/png', 100))
+    }
+  })
+
+  rule('E.CommandNotFound', async () => {
+    const { client } = suite().roomy
+    const [visitor, stranger] = [await client.visitor(), await client.visitor()]
+    const commandId = await request('navigation', visitor)
+    const requestId = await granted(visitor)
+    await refuses('CommandNotFound', stranger, 'navigation', commandId, 'accepted')
+    await refuses('CommandNotFound', stranger, 'screenshots', requestId, 'denied')
+    await refusesUpload('CommandNotFound', stranger, requestId, imageOf('image/png', 100))
+    await refuses('CommandNotFound', visitor, 'screenshots', commandId, 'granted')
+    await refuses('CommandNotFound', visitor, 'navigation', requestId, 'accepted')
+    await refuses('CommandNotFound', visitor, 'navigation', 'cmd_none', 'accepted')
+    expect((await acknowledge(visitor, 'navigation', commandId, 'accepted')).status).toBe(200)
+  })
+
+  rule('E.CommandAlreadyResolved', async () => {
+    const visitor = await suite().roomy.client.visitor()
+    const id = await request('navigation', visitor)
+    await acknowledge(visitor, 'navigation', id, 'declined')
+    await refuses('CommandAlreadyResolved', visitor, 'navigation', id, 'accepted')
+  })
+
+  rule('E.CommandExpired', async () => {
+    const visitor = await suite().roomy.client.visitor()
+    const id = await request('navigation', visitor)
+    await expire(id)
+    await refuses('CommandExpired', visitor, 'navigation', id, 'accepted')
+    const requestId = await granted(visitor)
+    await expire(requestId)
+    await refusesUpload('CommandExpired', visitor, requestId, imageOf('image/png', 100))
+  })
+}

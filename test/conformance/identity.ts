@@ -1,0 +1,321 @@
+import { randomUUID } from 'node:crypto'
+import { expect } from 'vitest'
+import { type AssertionChange, signAssertion } from '../support/assertion.ts'
+import { until } from '../support/until.ts'
+import { startVisitor, type Visitor } from '../support/visitor.ts'
+import { type Answer, bearer, type Request } from './client.ts'
+import { rule } from './rule.ts'
+import type { Suite } from './suite.ts'
+
+export const newSubject = () => `customer-${randomUUID()}`
+
+export const assertionOf = ({ roomy }: Suite, claims: Record<string, unknown> = {}, change: AssertionChange = {}) =>
+  signAssertion({ siteKey: roomy.stack.demo.siteKey, ...roomy.stack.demo.identity }, { claims, ...change })
+
+/** As a client does it: the answer's session is the visitor's from then on. */
+export async function identify(suite: Suite, visitor: Visitor, claims: Record<string, unknown>): Promise<Answer> {
+  const answer = await suite.roomy.client.call('POST', '/sessions/identify', {
+    headers: bearer(visitor),
+    body: { assertion: assertionOf(suite, claims) },
+  })
+  expect(answer.status).toBe(200)
+  visitor.session = answer.body
+  return answer
+}
+
+/** Section 3: identify, clear, change of subject, and the assertion. */
+export function identityRules(suite: () => Suite): void {
+  const clear = (visitor: Visitor, request: Request = {}) =>
+    suite().roomy.client.call('DELETE', '/sessions/identify', { headers: bearer(visitor), ...request })
+
+  const refuses = (code: string, visitor: Visitor, assertion: unknown) =>
+    suite().roomy.client.fails(code, 'POST', '/sessions/identify', { headers: bearer(visitor), body: { assertion } })
+
+  rule('C2.10', async () => {
+    const { client, operator } = suite().roomy
+    const sub = newSubject()
+    const [laptop, phone] = [await client.visitor(), await client.visitor()]
+    await identify(suite(), laptop, { sub })
+    await laptop.send('from the laptop')
+    await identify(suite(), phone, { sub })
+    expect(phone.session.conversationId).toBe(laptop.session.conversationId)
+    expect(phone.session.sessionId).not.toBe(laptop.session.sessionId)
+    expect(phone.session.continuity).toEqual({ state: 'continued' })
+    await phone.send('from the phone')
+    const { conversationId } = phone.session
+    await operator.messaging.sendAgentMessage({ conversationId, clientOperationId: 'a', body: 'for both' })
+    const bodies = async (visitor: Visitor) => (await visitor.history()).map(({ body }) => body)
+    expect(await bodies(laptop)).toEqual(['from the laptop', 'from the phone', 'for both'])
+    expect(await bodies(phone)).toEqual(await bodies(laptop))
+    // A third one, of another subject, sees nothing of it.
+    const other = await client.visitor()
+    await identify(suite(), other, { sub: newSubject() })
+    expect(await bodies(other)).toEqual([])
+  })
+
+  rule('C3.22', async () => {
+    const { client } = suite().roomy
+    const visitor = await client.visitor()
+    await visitor.send('before')
+    const { sessionId, conversationId } = visitor.session
+    const claims = { sub: newSubject(), name: 'Ada' }
+    const first = await identify(suite(), visitor, claims)
+    expect(first.headers.get('cache-control')).toBe('no-store')
+    expect(first.body).toMatchObject({ sessionId, conversationId })
+    expect(first.body.identity).toEqual({ state: 'verified', displayName: 'Ada' })
+    const again = await identify(suite(), visitor, { ...claims, name: 'Ada L.' })
+    expect(again.body).toMatchObject({ sessionId, conversationId })
+    expect(again.body.identity).toEqual({ state: 'verified', displayName: 'Ada L.' })
+
+    const before = bearer(visitor)
+    const cleared = await clear(visitor)
+    expect(cleared.status).toBe(200)
+    expect(cleared.body.sessionId).not.toBe(sessionId)
+    expect(cleared.body.conversationId).not.toBe(conversationId)
+    expect(cleared.body).toMatchObject({ continuity: { state: 'new' }, identity: { state: 'anonymous' } })
+    await client.fails('SessionClosed', 'GET', '/messages', { headers: before })
+    visitor.session = cleared.body
+    expect(await visitor.history()).toEqual([])
+    const once = await clear(visitor)
+    expect([once.body.sessionId, once.body.conversationId]).toEqual([
+      cleared.body.sessionId,
+      cleared.body.conversationId,
+    ])
+    expect((await client.call('GET', '/messages', { headers: bearer(visitor) })).status).toBe(200)
+    const headers = { ...bearer(visitor), 'idempotency-key': null }
+    await client.fails('IdempotencyKeyInvalid', 'DELETE', '/sessions/identify', { headers })
+    await client.fails('IdempotencyKeyInvalid', 'POST', '/sessions/identify', { headers, body: { assertion: 'a' } })
+  })
+
+  rule('C3.25', async () => {
+    const { client, stack } = suite().roomy
+    const visitor = await client.visitor()
+    await identify(suite(), visitor, { sub: newSubject(), name: 'Ada' })
+    await visitor.send('of Ada')
+    const streams = await Promise.all(stack.gateways.map(({ url: via }) => visitor.openStream({ via })))
+    const ada = visitor.session
+    const request = {
+      headers: { ...bearer(visitor), 'idempotency-key': randomUUID() },
+      body: { assertion: assertionOf(suite(), { sub: newSubject(), name: 'Grace' }) },
+    }
+    const answer = await client.call('POST', '/sessions/identify', request)
+    expect(answer.body.sessionId).not.toBe(ada.sessionId)
+    expect(answer.body.conversationId).not.toBe(ada.conversationId)
+    expect(answer.body.identity).toEqual({ state: 'verified', displayName: 'Grace' })
+    for (const stream of streams) {
+      await stream.ended
+      expect(stream.events.map(({ type, data }) => [type, data])).toEqual([['session.closed', {}]])
+    }
+    const { sessionId, renewalToken } = ada
+    const headers = { authorization: `Bearer ${ada.accessGrant}` }
+    for (const { url: via } of stack.gateways) {
+      await client.fails('SessionClosed', 'GET', '/messages', { headers, via })
+      await client.fails('SessionClosed', 'GET', '/events', { headers, via })
+      await client.fails('SessionClosed', 'POST', '/sessions/renew', {
+        headers,
+        body: { sessionId, renewalToken },
+        via,
+      })
+    }
+    // The answer was lost: the grant that it killed still gets the same one.
+    const repeated = await client.call('POST', '/sessions/identify', { ...request, via: stack.gateways[1]!.url })
+    expect([repeated.status, repeated.body]).toEqual([200, answer.body])
+    expect(repeated.headers.get('idempotency-replayed')).toBe('true')
+    visitor.session = answer.body
+    expect(await visitor.history()).toEqual([])
+  })
+
+  rule('C4.18', async () => {
+    const { client, operator, stack } = suite().roomy
+    const sub = newSubject()
+    const [laptop, phone] = [await client.visitor(), await client.visitor()]
+    await identify(suite(), laptop, { sub })
+    await laptop.send('one')
+    await identify(suite(), phone, { sub })
+    const after = (await phone.history()).at(-1).sequence
+    const streams = [await laptop.openStream({ after }), await phone.openStream({ after })]
+    const { sessionId } = laptop.session
+    await operator.commands.requestNavigation({ sessionId, url: `${stack.demo.origin}/a` })
+    await operator.commands.requestScreenshot({ sessionId, purpose: 'To see it' })
+    await identify(suite(), laptop, { sub, name: 'Ada' })
+    await phone.send('two')
+    const messages = ({ events }: (typeof streams)[0]) => events.filter(({ type }) => type === 'message.accepted')
+    await until('the message on both', () => streams.every((stream) => messages(stream).length === 1))
+    const typesOf = (index: number) =>
+      streams[index]!.events.map(({ type }) => type).filter((type) => /^(nav|screen)/.test(type))
+    expect(typesOf(0)).toEqual(['navigation.requested', 'screenshot.requested'])
+    expect(typesOf(1)).toEqual([])
+    expect(messages(streams[0]!)).toEqual(messages(streams[1]!))
+    for (const stream of streams) stream.close()
+    const replayed = await phone.openStream({ after })
+    await until('the message', () => messages(replayed).length === 1)
+    expect(replayed.events.some(({ type }) => /^(nav|screen)/.test(type))).toBe(false)
+    replayed.close()
+    await operator.sessions.revokeSession({ sessionId })
+    expect((await phone.send('goes on')).status).toBe(202)
+  })
+
+  rule('C3.26', async () => {
+    const { client } = suite().roomy
+    const sub = newSubject()
+    const [first, second] = [await client.visitor(), await client.visitor()]
+    const stream = await first.openStream({ after: 0 })
+    await identify(suite(), first, { sub })
+    await until('the event', () => stream.events.length > 0)
+    expect(stream.events.map(({ type, data }) => [type, data])).toEqual([['session.identified', {}]])
+    stream.close()
+    // With a message of its own it keeps its conversation, and nothing that was written is lost.
+    await first.send('of the first')
+    await second.send('of the second')
+    const { conversationId } = second.session
+    await identify(suite(), second, { sub })
+    expect(second.session.conversationId).toBe(conversationId)
+    expect((await second.history()).map(({ body }) => body)).toContain('of the second')
+  })
+
+  const invalid: [string, () => string][] = [
+    ['no JWS', () => 'x'],
+    ['another type', () => assertionOf(suite(), {}, { header: { typ: 'JWT' } })],
+    ['no signature', () => assertionOf(suite(), {}, { header: { alg: 'none' }, hash: 'none' })],
+    ['another algorithm', () => assertionOf(suite(), {}, { header: { alg: 'HS512' }, hash: 'sha512' })],
+    ['an unknown kid', () => assertionOf(suite(), {}, { header: { kid: 'other' } })],
+    ['no kid', () => assertionOf(suite(), {}, { header: { kid: undefined } })],
+    ['another secret', () => signAssertion({ ...suite().roomy.stack.demo.identity, siteKey: 'pk_demo', secret: 'x' })],
+  ]
+  const badClaims: [string, Record<string, unknown>][] = [
+    ...['aud', 'sub', 'iat', 'exp', 'jti'].map((name): [string, Record<string, unknown>] => [
+      `no ${name}`,
+      { [name]: undefined },
+    ]),
+    ['another site', { aud: 'pk_other' }],
+    ['an empty subject', { sub: '' }],
+    ['a long subject', { sub: 'x'.repeat(257) }],
+    ['a subject that is a number', { sub: 7 }],
+    ['a short nonce', { jti: 'x'.repeat(7) }],
+    ['a long nonce', { jti: 'x'.repeat(129) }],
+    ['a long name', { name: 'x'.repeat(129) }],
+    ['a list as context', { ctx: ['a'] }],
+    ['a deep context', { ctx: { plan: { name: 'pro' } } }],
+    ['eleven keys', { ctx: Object.fromEntries(Array.from({ length: 11 }, (_, index) => [`k${index}`, 1])) }],
+    ['a context over 1 KiB', { ctx: { k: 'x'.repeat(1020) } }],
+  ]
+
+  rule('C3.50', async () => {
+    const visitor = await suite().roomy.client.visitor()
+    for (const [, make] of invalid) await refuses('IdentityAssertionInvalid', visitor, make())
+  })
+
+  rule(
+    'C3.50',
+    async () => {
+      const { client, operator, stack } = suite().roomy
+      const { origin } = stack.demo
+      const { connection } = await operator.workspaces.createConnection({
+        workspaceId: stack.demo.workspaceId,
+        name: 'Rotating',
+      })
+      const created = await operator.workspaces.createInstallation({
+        connectionId: connection!.connectionId,
+        origins: [origin],
+      })
+      const siteKey = created.installation!.publicSiteKey
+      const rotated = await operator.workspaces.rotateIdentitySecret({ siteKey })
+      const third = () => operator.workspaces.rotateIdentitySecret({ siteKey })
+      const statusWith = async (secret: typeof created.identitySecret) => {
+        const visitor = await startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey })
+        const { kid, secret: key } = secret!
+        const body = { assertion: signAssertion({ siteKey, kid, secret: key }) }
+        return (await client.call('POST', '/sessions/identify', { headers: bearer(visitor), body })).status
+      }
+      expect(await statusWith(created.identitySecret)).toBe(200)
+      expect(await statusWith(rotated.identitySecret)).toBe(200)
+      const last = await third()
+      expect(await statusWith(last.identitySecret)).toBe(200)
+      expect(await statusWith(rotated.identitySecret)).toBe(200)
+      await expect.poll(() => statusWith(created.identitySecret), { timeout: 3000 }).toBe(401)
+    },
+    'two secrets live during a rotation',
+  )
+
+  rule('C3.51', async () => {
+    const { client, operator } = suite().roomy
+    const visitor = await client.visitor()
+    for (const [, claims] of badClaims) await refuses('IdentityAssertionInvalid', visitor, assertionOf(suite(), claims))
+    const { sessionId } = visitor.session
+    const { session } = await operator.sessions.getSession({ sessionId })
+    expect([session?.identityState, session?.externalSubject]).toEqual(['anonymous', undefined])
+    const most = {
+      sub: `${randomUUID()}${'x'.repeat(220)}`,
+      jti: randomUUID().padEnd(128, 'x'),
+      name: 'x'.repeat(128),
+      ctx: Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`k${index}`, 'x'.repeat(80)])),
+    }
+    await identify(suite(), visitor, most)
+    await identify(suite(), await client.visitor(), { sub: randomUUID()[0], jti: randomUUID().slice(0, 8) })
+  })
+
+  rule('C3.52', async () => {
+    const { client } = suite().roomy
+    const visitor = await client.visitor()
+    const now = Math.floor(Date.now() / 1000)
+    const made = (from: number, lasts: number) => ({ iat: now + from, exp: now + from + lasts, sub: 'of-the-times' })
+    for (const claims of [made(0, 301), made(0, 0), made(0, -10), made(45, 60), { iat: `${now}` }])
+      await refuses('IdentityAssertionInvalid', visitor, assertionOf(suite(), claims))
+    await refuses('IdentityAssertionExpired', visitor, assertionOf(suite(), made(-140, 100)))
+    for (const claims of [made(0, 300), made(20, 60), made(-120, 100)]) await identify(suite(), visitor, claims)
+  })
+
+  rule('C3.53', async () => {
+    const { client, stack } = suite().roomy
+    const claims = { sub: newSubject(), jti: randomUUID() }
+    const visitor = await client.visitor()
+    await identify(suite(), visitor, claims)
+    const assertion = assertionOf(suite(), claims)
+    await refuses('IdentityAssertionReplayed', visitor, assertion)
+    await refuses('IdentityAssertionReplayed', await client.visitor(), assertion)
+    // At once, through two gateways: one of them.
+    const body = { assertion: assertionOf(suite(), { sub: newSubject() }) }
+    const visitors = await Promise.all([client.visitor(), client.visitor(), client.visitor(), client.visitor()])
+    const answers = await Promise.all(
+      visitors.map((each, index) =>
+        client.call('POST', '/sessions/identify', {
+          headers: bearer(each),
+          body,
+          via: stack.gateways[index % 2]!.url,
+        }),
+      ),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401])
+  })
+
+  rule('C3.54', async () => {
+    const { client, operator } = suite().roomy
+    const visitor = await client.visitor()
+    const ctx = { plan: 'pro', role: 'admin', seats: 3, trial: false }
+    const answer = await identify(suite(), visitor, { sub: newSubject(), ctx })
+    expect(answer.text).not.toMatch(/pro"|admin|seats/)
+    const { session } = await operator.sessions.getSession({ sessionId: visitor.session.sessionId })
+    expect(session?.context).toEqual(ctx)
+  })
+
+  rule('E.IdentityAssertionInvalid', async () => {
+    const visitor = await suite().roomy.client.visitor()
+    await refuses('IdentityAssertionInvalid', visitor, `${assertionOf(suite())}x`)
+    expect((await visitor.send('the session stays as it was')).status).toBe(202)
+  })
+
+  rule('E.IdentityAssertionExpired', async () => {
+    const visitor = await suite().roomy.client.visitor()
+    const assertion = assertionOf(suite(), { iat: 1_700_000_000, exp: 1_700_000_100 })
+    await refuses('IdentityAssertionExpired', visitor, assertion)
+    expect((await visitor.send('the session stays as it was')).status).toBe(202)
+  })
+
+  rule('E.IdentityAssertionReplayed', async () => {
+    const visitor = await suite().roomy.client.visitor()
+    const claims = { sub: newSubject(), jti: randomUUID() }
+    await identify(suite(), visitor, claims)
+    await refuses('IdentityAssertionReplayed', visitor, assertionOf(suite(), { ...claims, sub: 'another' }))
+    expect((await visitor.send('the session stays as it was')).status).toBe(202)
+  })
+}
