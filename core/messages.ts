@@ -8,7 +8,7 @@ import { newId } from './ids.ts'
 import type { Inbox } from './inbox.ts'
 import type { Agent, LogEvent } from './log-events.ts'
 import type { MessageStates } from './message-states.ts'
-import { type PageContext, pageContextIssues } from './page-context.ts'
+import { minimisePageContext, type PageContext, pageContextIssues } from './page-context.ts'
 import { field, integer, locale, messageBody, oneOf, operationId, text, url, validate } from './rules.ts'
 import type { EventStore } from './store/events.ts'
 import type { Session, SessionStore } from './store/sessions.ts'
@@ -75,7 +75,7 @@ export interface Messages {
 
 export interface MessagesDependencies {
   access: VisitorAccess
-  sessions: Pick<SessionStore, 'markWritten'>
+  sessions: Pick<SessionStore, 'markWritten' | 'setPageContext'>
   log: EventLog
   events: EventStore
   conversationAccess: ConversationAccess
@@ -118,6 +118,11 @@ export function createMessages({
   function follow({ event, replayed }: Sent) {
     inbox.record(event)
     if (!replayed) typing.endedBy(event)
+  }
+
+  /** Where the visitor was when writing. The message does not wait for it, and a page that is lost is told again soon. */
+  function keepPage(sessionId: string, page: PageContext, at: Date) {
+    sessions.setPageContext(sessionId, minimisePageContext(page), at).catch(() => {})
   }
 
   async function pageOf(
@@ -177,6 +182,7 @@ export function createMessages({
         },
       })
       follow(sent)
+      if (input.pageContext && !sent.replayed) keepPage(sessionId, input.pageContext, sent.event.occurredAt)
       return sent
     },
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { testDatabase } from '../test/support/test-database.ts'
+import { until } from '../test/support/until.ts'
 import { minimisePageContext, type PageContext, pageContextIssues } from './page-context.ts'
 import { site, startTestCores, type TestCores } from './test-core-context.ts'
 
@@ -82,5 +83,20 @@ describe('a report of the page', () => {
     })
     await expect(report({ url: 'about:blank' })).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED })
     expect((await cores.core.sessions.find(sessionId)).pageContext).toEqual({ url: 'https://shop.example/checkout' })
+  })
+
+  it('comes with a message too, minimised', async () => {
+    const { sessionId, accessGrant } = await cores.newSession()
+    const send = {
+      credentials: { accessGrant, origin: site },
+      clientOperationId: 'op',
+      body: 'Hello',
+      contentType: 'text',
+    }
+    const pageContext = { url: `${url}?token=secret`, referrer: 'https://search.example/?q=lamp' }
+    await cores.core.messages.sendAsVisitor({ ...send, pageContext })
+    const kept = { url, referrer: 'https://search.example' }
+    await until('the page', async () => (await cores.core.sessions.find(sessionId)).pageContext)
+    expect((await cores.core.sessions.find(sessionId)).pageContext).toEqual(kept)
   })
 })

@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { until } from '../support/until.ts'
 import { startVisitor } from '../support/visitor.ts'
 import { bearer } from './client.ts'
 import { rule } from './rule.ts'
@@ -19,7 +20,7 @@ export function rateRules(suite: () => Suite): void {
     expect(body.retryAfter).toBeLessThanOrEqual(2)
     expect(headers.get('retry-after')).toBe(String(body.retryAfter))
     // One every two seconds comes back.
-    await expect.poll(async () => (await visitor.send('later')).status, { interval: 200, timeout: 4000 }).toBe(202)
+    await until('another token', async () => (await visitor.send('later')).status === 202)
   })
 
   rule('C1.51', async () => {
@@ -76,7 +77,7 @@ export function rateRules(suite: () => Suite): void {
     await streams[0]!.ended
     await visitor.send('hello')
     for (const stream of streams.slice(1)) {
-      await expect.poll(() => stream.events.length, { timeout: 5000 }).toBe(1)
+      await until('the event', () => stream.events.length === 1)
       stream.close()
     }
     expect(streams[0]!.events).toEqual([])
