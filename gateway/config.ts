@@ -93,6 +93,9 @@ export class SettingError extends Error {
   }
 }
 
+/** Nobody has named the service token: a core that starts beside this gateway may still be about to. */
+export class MissingTokenError extends SettingError {}
+
 /**
  * Checks settings. Pure.
  *
@@ -104,7 +107,7 @@ export function readConfig(env: NodeJS.ProcessEnv, secrets: { gatewayToken?: str
   const settings = readSettings(env)
   const token = settings.CORE_TOKEN ?? secrets.gatewayToken
   if (!token) {
-    throw new SettingError([
+    throw new MissingTokenError([
       'CORE_TOKEN is missing: set it to the service token that the cores know, or let DATA_DIR/secrets.json hold one as "gatewayToken"',
     ])
   }

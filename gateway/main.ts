@@ -1,22 +1,33 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import pino from 'pino'
 import { createGateway } from './app.ts'
-import { type Config, loadConfig, SettingError } from './config.ts'
+import { type Config, loadConfig, MissingTokenError, SettingError } from './config.ts'
 import { createCoreTransport } from './core/core-transport.ts'
 
 const GRACE_MS = 10_000
 
-function readSettings(): Config {
-  try {
-    return loadConfig()
-  } catch (error) {
-    if (!(error instanceof SettingError)) throw error
-    console.error(error.message)
-    process.exit(1)
+/** How long a core that starts at the same time has to make the data folder's secrets, in milliseconds. */
+const SECRETS_WITHIN_MS = 10_000
+const LOOK_EVERY_MS = 100
+
+async function readSettings(): Promise<Config> {
+  for (let waited = 0; ; waited += LOOK_EVERY_MS) {
+    try {
+      return loadConfig()
+    } catch (error) {
+      if (!(error instanceof SettingError)) throw error
+      if (!(error instanceof MissingTokenError) || waited >= SECRETS_WITHIN_MS) {
+        console.error(error.message)
+        process.exit(1)
+      }
+      if (waited === 0) console.error('waiting for a core to make the secrets of DATA_DIR')
+      await delay(LOOK_EVERY_MS)
+    }
   }
 }
 
-const config = readSettings()
+const config = await readSettings()
 const logger = pino({
   level: config.LOG_LEVEL,
   base: { part: 'gateway' },

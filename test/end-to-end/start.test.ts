@@ -144,3 +144,22 @@ describe('npm start', () => {
     expect(failed.output()).not.toContain(value)
   })
 })
+
+describe('the parts, started apart', () => {
+  it('find each other in a data folder that neither has used before, whichever comes first', async () => {
+    const folder = join(dataDir, 'apart')
+    const [corePort, gatewayPort] = [await freePort(), await freePort()]
+    const env = { DATA_DIR: folder, LOG_LEVEL: 'warn', CORE_PORT: `${corePort}`, GATEWAY_PORT: `${gatewayPort}` }
+    const gateway = startProcess({
+      entry: 'gateway/main.ts',
+      name: 'gateway',
+      env: { ...env, CORE_URLS: `http://localhost:${corePort}` },
+      readyUrl: `http://127.0.0.1:${gatewayPort}/readyz`,
+    })
+    await startProcess({ entry: 'core/main.ts', name: 'core', env, readyUrl: `http://127.0.0.1:${corePort}/readyz` })
+    await gateway
+    const { siteKey, origin } = JSON.parse(await readFile(join(folder, 'demo.json'), 'utf8')) as DemoFile
+    const visitor = await startVisitor({ gatewayUrl: `http://127.0.0.1:${gatewayPort}`, origin, siteKey })
+    expect((await visitor.send('Hello')).status).toBe(202)
+  })
+})
