@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { LogEvent } from './log-events.ts'
 import type { EventStore } from './store/events.ts'
@@ -67,7 +68,7 @@ export function createFeeds<M>(dependencies: {
         failures += 1
         logger.warn({ reason: (error as Error).name }, 'event log not read, trying again')
         for (const [id, target] of targets) behind.set(id, Math.max(target, behind.get(id) ?? 0))
-        await new Promise((resolve) => setTimeout(resolve, Math.min(20 * 2 ** failures, 1000)))
+        await delay(Math.min(20 * 2 ** failures, 1000))
       }
     }
     reading = false

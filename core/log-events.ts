@@ -114,7 +114,7 @@ export function endsSession(type: EventType): type is SessionEndType {
 }
 
 /** A message as the history and the stream show it (contract, section 3). */
-export function presentMessage({ conversationId, sequence, occurredAt }: LogEvent, message: Message) {
+function presentMessage({ conversationId, sequence, occurredAt }: LogEvent, message: Message) {
   const { messageId, clientOperationId, sessionId, author, body, contentType, locale, state } = message
   return {
     messageId,

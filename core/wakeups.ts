@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createSingleFlight } from './single-flight.ts'
 import type { LogEnd } from './store/events.ts'
@@ -75,7 +76,8 @@ export function createWakeups({ store, processId, listener, logger, monotonic }:
         if (!stopping.signal.aborted) logger.warn({ reason: (error as Error).name }, 'wake-ups lost, following anew')
       }
       caughtUpAt = Number.NEGATIVE_INFINITY
-      if (!stopping.signal.aborted) await pause(Math.min(50 * 2 ** failures, 1000), stopping.signal)
+      // Rejects when it is stopped, which ends the loop.
+      await delay(Math.min(50 * 2 ** failures, 1000), undefined, { signal: stopping.signal }).catch(() => {})
     }
   }
 
@@ -102,16 +104,4 @@ export function createWakeups({ store, processId, listener, logger, monotonic }:
       await Promise.allSettled([following, publishing.settled()])
     },
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    signal.addEventListener('abort', done, { once: true })
-    function done() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-  })
 }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import {
   type Collection,
   type CreateIndexesOptions,
@@ -188,7 +189,7 @@ async function untilSettled(attempt: () => Promise<unknown>) {
         'WriteConflict',
       ]
       if (tries >= 20 || !passing.some((name) => hasCode(error, name))) throw error
-      await new Promise((resolve) => setTimeout(resolve, 50 * tries))
+      await delay(50 * tries)
     }
   }
 }

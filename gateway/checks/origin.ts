@@ -9,7 +9,7 @@ const METHODS = 'GET, HEAD, POST, DELETE'
 const PREFLIGHT_MAX_AGE = '7200'
 
 /** Lets a page of this origin read the answer. Only for an origin that some installation allows. */
-export function allowOrigin(reply: FastifyReply, origin: string): void {
+function allowOrigin(reply: FastifyReply, origin: string): void {
   reply.header('access-control-allow-origin', origin)
   reply.header('access-control-expose-headers', EXPOSED_HEADERS)
 }
