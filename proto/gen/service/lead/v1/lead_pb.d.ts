@@ -7,6 +7,9 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { VisitorCredentials } from "../../session/v1/visitor_pb.js";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { ClaimDeliveriesRequestSchema, ClaimDeliveriesResponseSchema, CreateDeliveryAttemptRequestSchema, CreateDeliveryAttemptResponseSchema, ListDeliveriesRequestSchema, ListDeliveriesResponseSchema, ListDeliveryAttemptsRequestSchema, ListDeliveryAttemptsResponseSchema, RecordAttemptsRequestSchema, RecordAttemptsResponseSchema, RetryDeliveryAttemptRequestSchema, RetryDeliveryAttemptResponseSchema } from "./delivery_pb.js";
+import type { CreateSubscriptionRequestSchema, CreateSubscriptionResponseSchema, GetSubscriptionRequestSchema, GetSubscriptionResponseSchema, ListSubscriptionsRequestSchema, ListSubscriptionsResponseSchema, RotateSubscriptionSecretRequestSchema, RotateSubscriptionSecretResponseSchema, UpdateSubscriptionRequestSchema, UpdateSubscriptionResponseSchema } from "./subscription_pb.js";
 
 /**
  * Describes the file service/lead/v1/lead.proto.
@@ -121,6 +124,102 @@ export declare type SubmitFormResponse = Message<"service.lead.v1.SubmitFormResp
 export declare const SubmitFormResponseSchema: GenMessage<SubmitFormResponse>;
 
 /**
+ * @generated from message service.lead.v1.Lead
+ */
+export declare type Lead = Message<"service.lead.v1.Lead"> & {
+  /**
+   * @generated from field: string lead_id = 1;
+   */
+  leadId: string;
+
+  /**
+   * @generated from field: string workspace_id = 2;
+   */
+  workspaceId: string;
+
+  /**
+   * @generated from field: string source = 3;
+   */
+  source: string;
+
+  /**
+   * @generated from field: map<string, string> fields = 4;
+   */
+  fields: { [key: string]: string };
+
+  /**
+   * @generated from field: optional string conversation_id = 5;
+   */
+  conversationId?: string | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp created_at = 6;
+   */
+  createdAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.lead.v1.Lead.
+ * Use `create(LeadSchema)` to create a new message.
+ */
+export declare const LeadSchema: GenMessage<Lead>;
+
+/**
+ * @generated from message service.lead.v1.ListLeadsRequest
+ */
+export declare type ListLeadsRequest = Message<"service.lead.v1.ListLeadsRequest"> & {
+  /**
+   * Left out: the workspace of the token.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+
+  /**
+   * 1 to 100; left out: 50.
+   *
+   * @generated from field: optional uint32 limit = 2;
+   */
+  limit?: number | undefined;
+
+  /**
+   * `next_page_token` of the page before.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message service.lead.v1.ListLeadsRequest.
+ * Use `create(ListLeadsRequestSchema)` to create a new message.
+ */
+export declare const ListLeadsRequestSchema: GenMessage<ListLeadsRequest>;
+
+/**
+ * @generated from message service.lead.v1.ListLeadsResponse
+ */
+export declare type ListLeadsResponse = Message<"service.lead.v1.ListLeadsResponse"> & {
+  /**
+   * @generated from field: repeated service.lead.v1.Lead leads = 1;
+   */
+  leads: Lead[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message service.lead.v1.ListLeadsResponse.
+ * Use `create(ListLeadsResponseSchema)` to create a new message.
+ */
+export declare const ListLeadsResponseSchema: GenMessage<ListLeadsResponse>;
+
+/**
  * @generated from enum service.lead.v1.FormKind
  */
 export enum FormKind {
@@ -170,6 +269,131 @@ export declare const LeadService: GenService<{
     methodKind: "unary";
     input: typeof SubmitFormRequestSchema;
     output: typeof SubmitFormResponseSchema;
+  },
+  /**
+   * The newest first. Errors: NotFound, ValidationFailed.
+   *
+   * @generated from rpc service.lead.v1.LeadService.ListLeads
+   */
+  listLeads: {
+    methodKind: "unary";
+    input: typeof ListLeadsRequestSchema;
+    output: typeof ListLeadsResponseSchema;
+  },
+  /**
+   * Sends a lead to a subscription's destination, as one logical operation: a repeat of the key returns the attempt that
+   * it made. Errors: LeadNotFound, SubscriptionNotFound, SubscriptionDisabled, IdempotencyConflict, ValidationFailed,
+   * PayloadTooLarge.
+   *
+   * @generated from rpc service.lead.v1.LeadService.CreateDeliveryAttempt
+   */
+  createDeliveryAttempt: {
+    methodKind: "unary";
+    input: typeof CreateDeliveryAttemptRequestSchema;
+    output: typeof CreateDeliveryAttemptResponseSchema;
+  },
+  /**
+   * Another attempt of the same delivery, at once; a pending automatic one is replaced. Errors: AttemptNotFound,
+   * AttemptNotRetryable, SubscriptionDisabled, IdempotencyConflict, ValidationFailed.
+   *
+   * @generated from rpc service.lead.v1.LeadService.RetryDeliveryAttempt
+   */
+  retryDeliveryAttempt: {
+    methodKind: "unary";
+    input: typeof RetryDeliveryAttemptRequestSchema;
+    output: typeof RetryDeliveryAttemptResponseSchema;
+  },
+  /**
+   * Errors: LeadNotFound, ValidationFailed.
+   *
+   * @generated from rpc service.lead.v1.LeadService.ListDeliveryAttempts
+   */
+  listDeliveryAttempts: {
+    methodKind: "unary";
+    input: typeof ListDeliveryAttemptsRequestSchema;
+    output: typeof ListDeliveryAttemptsResponseSchema;
+  },
+  /**
+   * Errors: ValidationFailed.
+   *
+   * @generated from rpc service.lead.v1.LeadService.ListDeliveries
+   */
+  listDeliveries: {
+    methodKind: "unary";
+    input: typeof ListDeliveriesRequestSchema;
+    output: typeof ListDeliveriesResponseSchema;
+  },
+  /**
+   * For delivery workers: due deliveries, each under a lease and a claim, fairly over the destinations.
+   * Errors: ValidationFailed.
+   *
+   * @generated from rpc service.lead.v1.LeadService.ClaimDeliveries
+   */
+  claimDeliveries: {
+    methodKind: "unary";
+    input: typeof ClaimDeliveriesRequestSchema;
+    output: typeof ClaimDeliveriesResponseSchema;
+  },
+  /**
+   * For delivery workers: what became of claimed deliveries, many at once. Errors: ValidationFailed.
+   *
+   * @generated from rpc service.lead.v1.LeadService.RecordAttempts
+   */
+  recordAttempts: {
+    methodKind: "unary";
+    input: typeof RecordAttemptsRequestSchema;
+    output: typeof RecordAttemptsResponseSchema;
+  },
+  /**
+   * Errors: NotFound, ValidationFailed; `publicAddress` is the rule that a destination breaks whose address is not allowed.
+   *
+   * @generated from rpc service.lead.v1.LeadService.CreateSubscription
+   */
+  createSubscription: {
+    methodKind: "unary";
+    input: typeof CreateSubscriptionRequestSchema;
+    output: typeof CreateSubscriptionResponseSchema;
+  },
+  /**
+   * Errors: SubscriptionNotFound, ValidationFailed.
+   *
+   * @generated from rpc service.lead.v1.LeadService.UpdateSubscription
+   */
+  updateSubscription: {
+    methodKind: "unary";
+    input: typeof UpdateSubscriptionRequestSchema;
+    output: typeof UpdateSubscriptionResponseSchema;
+  },
+  /**
+   * A new secret, shown this once; the one before signs beside it until the overlap ends.
+   * Errors: SubscriptionNotFound, ValidationFailed.
+   *
+   * @generated from rpc service.lead.v1.LeadService.RotateSubscriptionSecret
+   */
+  rotateSubscriptionSecret: {
+    methodKind: "unary";
+    input: typeof RotateSubscriptionSecretRequestSchema;
+    output: typeof RotateSubscriptionSecretResponseSchema;
+  },
+  /**
+   * Errors: SubscriptionNotFound.
+   *
+   * @generated from rpc service.lead.v1.LeadService.GetSubscription
+   */
+  getSubscription: {
+    methodKind: "unary";
+    input: typeof GetSubscriptionRequestSchema;
+    output: typeof GetSubscriptionResponseSchema;
+  },
+  /**
+   * Errors: NotFound.
+   *
+   * @generated from rpc service.lead.v1.LeadService.ListSubscriptions
+   */
+  listSubscriptions: {
+    methodKind: "unary";
+    input: typeof ListSubscriptionsRequestSchema;
+    output: typeof ListSubscriptionsResponseSchema;
   },
 }>;
 
