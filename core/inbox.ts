@@ -29,6 +29,8 @@ export interface Inbox {
 
 /** How far back `reconcile` looks, in milliseconds. */
 const reconcileMs = 10 * 60_000
+/** A busy conversation is noted this often, in milliseconds, and not with each message. */
+const paceMs = 100
 const maxPage = 100
 const defaultPage = 50
 
@@ -65,6 +67,7 @@ export function createInbox(dependencies: {
         logger.warn({ reason: (error as Error).name }, 'inbox not updated')
       }
     },
+    { paceMs },
   )
 
   return {

@@ -34,6 +34,8 @@ export interface TypingSettings {
 
 /** Turns that one pass ends. */
 const overdueBatch = 200
+/** Few of those who write were seen typing: one look this often, in milliseconds, for all that wrote meanwhile. */
+const paceMs = 200
 
 /**
  * Who types. A turn is a small document until it is over; its events are written by operation keys of the turn, so that any
@@ -119,6 +121,7 @@ export function createTyping(dependencies: {
         logger.warn({ reason: (error as Error).name }, 'typing not ended, it ends by itself')
       }
     },
+    { paceMs },
   )
 
   return {
