@@ -86,7 +86,7 @@ export function createCoreContext({
   const heads = createLogHeads(events, { now, rememberMs: transientMs / 6 })
 
   const wakeups = createWakeups({
-    store: createWakeupStore(collections),
+    store: createWakeupStore({ ...collections, nudge: database.nudge }),
     processId: randomUUID(),
     logger,
     monotonic: () => performance.now(),

@@ -16,6 +16,7 @@ import type { EventDocument } from './events.ts'
 import type { IdempotencyDocument } from './idempotency.ts'
 import type { LeadDocument } from './leads.ts'
 import type { NonceDocument } from './nonces.ts'
+import { createFileNudge, type Nudge } from './nudge.ts'
 import type { SessionDocument, VisitorDocument } from './sessions.ts'
 import type { SubjectDocument } from './subjects.ts'
 import type { TypingDocument } from './typing.ts'
@@ -42,6 +43,8 @@ export interface Collections {
 export interface Database {
   collections: Collections
   screenshots: GridFSBucket
+  /** Only where the server is reached through a unix socket, and so by this machine alone. */
+  nudge: Nudge | undefined
   /** Resolves when the database answers; throws when it does not within a second. */
   ping(): Promise<void>
   close(): Promise<void>
@@ -121,13 +124,19 @@ export async function openDatabase(settings: { uri: string; name: string; timeou
     const db = client.db(settings.name, { writeConcern: await durableWriteConcern(client) })
     await createWakeups(db)
     await createIndexes(db)
+    const { socketPath } = client.options.hosts[0] ?? {}
+    const nudge = socketPath === undefined ? undefined : createFileNudge(`${socketPath}.${settings.name}.wakeups`)
     return {
       collections: collectionsOf(db),
       screenshots: new GridFSBucket(db, { bucketName: 'screenshots' }),
+      nudge,
       async ping() {
         await db.command({ ping: 1, maxTimeMS: 1000 })
       },
-      close: () => client.close(),
+      async close() {
+        nudge?.close()
+        await client.close()
+      },
     }
   } catch (error) {
     await client.close()

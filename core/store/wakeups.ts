@@ -1,4 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Collection } from 'mongodb'
+import type { Nudge } from './nudge.ts'
 
 export interface WakeupDocument {
   /** Which process wrote it. */
@@ -23,12 +25,29 @@ export interface WakeupStore {
 /** How long the store holds a question open when there is nothing new, in milliseconds. */
 const patience = 400
 const batchSize = 1000
+/** A server that knows of nothing new and answers sooner than this holds no question open, as the embedded engine does not. */
+const heldMs = 50
+/** How long is waited between two questions then, in milliseconds: with a nudge to end it, and without. */
+const nudgedPauseMs = 200
+const blindPauseMs = 10
 
-export function createWakeupStore({ wakeups }: { wakeups: Collection<WakeupDocument> }): WakeupStore {
+export function createWakeupStore({
+  wakeups,
+  nudge,
+}: {
+  wakeups: Collection<WakeupDocument>
+  /** Where all processes are on one machine. */
+  nudge?: Nudge | undefined
+}): WakeupStore {
+  /** What the server would do itself, were it to hold the question open. */
+  const pause = (heard: number, signal: AbortSignal) =>
+    nudge ? nudge.after(heard, nudgedPauseMs) : delay(blindPauseMs, undefined, { signal }).catch(() => {})
+
   return {
     async publish(wakeup) {
       // A hint: losing one costs time, and waiting for the journal would cost every send the same.
       await wakeups.insertOne({ ...wakeup }, { writeConcern: { w: 1 } })
+      nudge?.announce()
     },
 
     async *follow(signal) {
@@ -42,6 +61,8 @@ export function createWakeupStore({ wakeups }: { wakeups: Collection<WakeupDocum
       signal.addEventListener('abort', close, { once: true })
       try {
         for (let taken = 0; !signal.aborted && !cursor.closed; ) {
+          const askedAt = performance.now()
+          const heard = nudge?.heard() ?? 0
           const wakeup = await cursor.tryNext()
           if (wakeup !== null) {
             yield wakeup
@@ -50,6 +71,7 @@ export function createWakeupStore({ wakeups }: { wakeups: Collection<WakeupDocum
           if (cursor.bufferedCount() > 0) continue
           // A full batch says nothing of what comes after it.
           if (taken < batchSize) yield null
+          if (wakeup === null && performance.now() - askedAt < heldMs) await pause(heard, signal)
           taken = 0
         }
       } finally {
