@@ -150,6 +150,30 @@ export const coreSettings = Type.Object({
     maximum: 100,
     description: 'Uploads of one screenshot that may be under way at once.',
   }),
+  DELIVERY_ATTEMPT_DEADLINE_MS: Type.Integer({
+    default: 10000,
+    minimum: 100,
+    maximum: 300000,
+    description: 'Longest time for one delivery attempt: DNS, connect, TLS, headers and body together.',
+  }),
+  DELIVERY_LEASE_MS: Type.Integer({
+    default: 20000,
+    minimum: 1000,
+    maximum: 600000,
+    description:
+      'How long a claimed delivery is its worker’s alone; at least 5,000 more than DELIVERY_ATTEMPT_DEADLINE_MS.',
+  }),
+  DELIVERY_RETENTION_DAYS: Type.Integer({
+    default: 90,
+    minimum: 1,
+    description: 'How long deliveries are kept after their end, with their attempts and idempotency keys.',
+  }),
+  WEBHOOK_BODY_MAX_BYTES: Type.Integer({
+    default: 65536,
+    minimum: 256,
+    maximum: 1048576,
+    description: 'Largest body that is delivered to a destination.',
+  }),
   OUTBOX_MAX: Type.Integer({
     default: 50,
     minimum: 1,
@@ -186,13 +210,25 @@ export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig
     Object.entries(env).filter(([name, value]) => name in coreSettings.properties && value),
   )
   try {
-    return envSchema<CoreConfig>({ schema: coreSettings, data, env: false })
+    return checkTogether(envSchema<CoreConfig>({ schema: coreSettings, data, env: false }))
   } catch (error) {
     const { errors } = error as { errors?: { instancePath: string }[] }
     if (errors === undefined) throw error
     const names = [...new Set(errors.map(({ instancePath }) => instancePath.slice(1)))]
     throw new SettingError(names.map((name) => `${name} ${allowed(name as keyof CoreConfig)}`).join('\n'))
   }
+}
+
+/** What a lease must have left after the longest attempt, for the result to arrive, in milliseconds. */
+const leaseMarginMs = 5000
+
+function checkTogether(config: CoreConfig): CoreConfig {
+  if (config.DELIVERY_LEASE_MS < config.DELIVERY_ATTEMPT_DEADLINE_MS + leaseMarginMs) {
+    throw new SettingError(
+      `DELIVERY_LEASE_MS must be at least ${leaseMarginMs} more than DELIVERY_ATTEMPT_DEADLINE_MS, or deliveries would be sent twice`,
+    )
+  }
+  return config
 }
 
 function allowed(name: keyof CoreConfig): string {
