@@ -168,6 +168,11 @@ export const coreSettings = Type.Object({
     minimum: 1,
     description: 'How long deliveries are kept after their end, with their attempts and idempotency keys.',
   }),
+  DELIVERY_ALLOWED_CIDRS: Type.String({
+    default: '',
+    description:
+      'Ranges that destinations may be in although they are not public, separated by commas: `10.1.0.0/16,fd00:1::/32`. The workers have the same setting.',
+  }),
   WEBHOOK_BODY_MAX_BYTES: Type.Integer({
     default: 65536,
     minimum: 256,

@@ -22,7 +22,7 @@ export function webhookHeaders(request: {
   deliveryId: string
   correlationId: string
   body: Uint8Array
-  secrets: string[]
+  secrets: [string, ...string[]]
   at: number
 }): Record<string, string> {
   const { deliveryId, correlationId, body, secrets, at } = request
@@ -33,7 +33,7 @@ export function webhookHeaders(request: {
     'x-correlation-id': correlationId,
     'x-service-webhook-version': webhookVersion,
     'x-service-webhook-id': deliveryId,
-    'x-service-webhook-signature': `sha256=${bodySignature(secrets[0] ?? '', body)}`,
+    'x-service-webhook-signature': `sha256=${bodySignature(secrets[0], body)}`,
     'webhook-id': deliveryId,
     'webhook-timestamp': String(timestamp),
     'webhook-signature': secrets.map((secret) => standardSignature(secret, deliveryId, timestamp, body)).join(' '),
