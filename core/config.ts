@@ -1,5 +1,6 @@
 import { envSchema } from 'env-schema'
 import Type, { type Static } from 'typebox'
+import { createAddressJudge } from '../destination/addresses.ts'
 
 /** The core's settings: environment variables, with their defaults. docs/settings.md is checked against it. */
 export const coreSettings = Type.Object({
@@ -233,7 +234,19 @@ function checkTogether(config: CoreConfig): CoreConfig {
       `DELIVERY_LEASE_MS must be at least ${leaseMarginMs} more than DELIVERY_ATTEMPT_DEADLINE_MS, or deliveries would be sent twice`,
     )
   }
+  try {
+    createAddressJudge({ allowedCidrs: allowedCidrs(config) })
+  } catch {
+    throw new SettingError('DELIVERY_ALLOWED_CIDRS must be address ranges like 10.1.0.0/16, separated by commas')
+  }
   return config
+}
+
+/** The ranges of `DELIVERY_ALLOWED_CIDRS`. */
+export function allowedCidrs({ DELIVERY_ALLOWED_CIDRS }: Pick<CoreConfig, 'DELIVERY_ALLOWED_CIDRS'>): string[] {
+  return DELIVERY_ALLOWED_CIDRS.split(',')
+    .map((range) => range.trim())
+    .filter(Boolean)
 }
 
 function allowed(name: keyof CoreConfig): string {

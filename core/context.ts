@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type Access, createAccess } from './access.ts'
 import { type CommandParts, createCommandParts } from './command-parts.ts'
-import type { CoreConfig } from './config.ts'
+import { allowedCidrs, type CoreConfig } from './config.ts'
 import { createConversationAccess } from './conversation-access.ts'
 import { type ConversationParts, createConversationParts } from './conversation-parts.ts'
 import { createDeliveryParts, type DeliveryParts, deliveryWorkHint } from './delivery-parts.ts'
@@ -83,7 +83,7 @@ export function createCoreContext({
   logger,
   now = Date.now,
   random = Math.random,
-  judgeDestination = createDestinationJudge({ allowedCidrs: listOf(config.DELIVERY_ALLOWED_CIDRS) }),
+  judgeDestination = createDestinationJudge({ allowedCidrs: allowedCidrs(config) }),
 }: CoreDependencies): CoreContext {
   const { collections } = database
   const conversations = createConversationStore(collections)
@@ -266,12 +266,4 @@ export function createCoreContext({
       await database.close()
     },
   }
-}
-
-/** A setting that lists things, separated by commas. */
-function listOf(setting: string): string[] {
-  return setting
-    .split(',')
-    .map((entry) => entry.trim())
-    .filter(Boolean)
 }

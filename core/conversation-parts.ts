@@ -50,8 +50,19 @@ const healEveryMs = 10_000
 
 /** What is said and done in conversations. */
 export function createConversationParts(dependencies: ConversationPartsDependencies): ConversationParts {
-  const { config, collections, sessionStore, conversations, conversationAccess, events, log, access, inbox, logger, now } =
-    dependencies
+  const {
+    config,
+    collections,
+    sessionStore,
+    conversations,
+    conversationAccess,
+    events,
+    log,
+    access,
+    inbox,
+    logger,
+    now,
+  } = dependencies
   const conversationDesk = createConversations({ store: conversations, log, conversationAccess })
   const typing = createTyping({
     store: createTypingStore(collections),

@@ -170,10 +170,7 @@ export function createDeliveries(dependencies: {
     async list({ limit = defaultPage, pageToken, ...query }) {
       validate(field('/limit', limit, integer(1, maxPage)))
       const end = pageToken === undefined ? undefined : readPageToken(pageToken)
-      const found = await store.list(
-        { ...query, ...(end && { before: { createdAt: end.at, id: end.id } }) },
-        limit + 1,
-      )
+      const found = await store.list({ ...query, ...(end && { before: { createdAt: end.at, id: end.id } }) }, limit + 1)
       const deliveries = found.slice(0, limit)
       const last = deliveries.at(-1)
       if (found.length <= limit || !last) return { deliveries }

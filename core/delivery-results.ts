@@ -7,8 +7,8 @@ import type { AttemptFacts, AttemptOutcome } from './delivery-states.ts'
 import type { DeliveryVerdicts } from './delivery-verdicts.ts'
 import { ServiceError } from './errors.ts'
 import { newId } from './ids.ts'
-import type { DeliveryQueue, QueuedDelivery, Settlement } from './store/delivery-queue.ts'
 import type { PendingVerdict } from './store/delivery-holds.ts'
+import type { DeliveryQueue, QueuedDelivery, Settlement } from './store/delivery-queue.ts'
 import type { LeadSubscriptionStore } from './store/lead-subscriptions.ts'
 
 export interface AttemptResult {

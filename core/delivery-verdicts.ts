@@ -1,5 +1,5 @@
-import type { Verdict } from './delivery-outcomes.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
+import type { Verdict } from './delivery-outcomes.ts'
 import type { DeliveryHoldStore, PendingVerdict } from './store/delivery-holds.ts'
 import type { DisabledReason, LeadSubscriptionStore } from './store/lead-subscriptions.ts'
 

@@ -86,7 +86,11 @@ const indexes: IndexPlan[] = [
     { name: 'by_operation', unique: true, partialFilterExpression: { operationKey: { $exists: true } } },
   ],
   ['leads', { workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_capture' }],
-  ['leads', { 'fanOut.since': 1 }, { name: 'by_fan_out', partialFilterExpression: { 'fanOut.since': { $exists: true } } }],
+  [
+    'leads',
+    { 'fanOut.since': 1 },
+    { name: 'by_fan_out', partialFilterExpression: { 'fanOut.since': { $exists: true } } },
+  ],
   ['leadSubscriptions', { workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace' }],
   // One attempt for each request that asked for one.
   ['deliveries', { 'operations.key': 1 }, { name: 'by_operation', unique: true }],
@@ -102,7 +106,11 @@ const indexes: IndexPlan[] = [
   ],
   // The queue by time, for the question what comes next. Its filter is another one so that no other question is ever
   // answered from it: asked for the destinations, it would be read from end to end.
-  ['deliveries', { dueAt: 1, subscriptionId: 1 }, { name: 'due', partialFilterExpression: { dueAt: { $gt: new Date(0) } } }],
+  [
+    'deliveries',
+    { dueAt: 1, subscriptionId: 1 },
+    { name: 'due', partialFilterExpression: { dueAt: { $gt: new Date(0) } } },
+  ],
   ['deliveries', { subscriptionId: 1 }, { name: 'held', partialFilterExpression: { status: 'held' } }],
   [
     'deliveries',

@@ -111,23 +111,20 @@ export function createDeliveryQueue({
         createdAt: at,
         updatedAt: at,
       }
-      const { modifiedCount } = await deliveries.updateMany(
-        { _id: { $in: deliveryIds }, dueAt: { $lte: at } },
-        [
-          {
-            $set: {
-              attempts: {
-                $cond: [isMissing('$next'), '$attempts', { $concatArrays: ['$attempts', [nextAttempt]] }],
-              },
-              status: 'sending',
-              claim: { $literal: { claimId, workerId, at } },
-              dueAt: leaseUntil,
-              updatedAt: at,
+      const { modifiedCount } = await deliveries.updateMany({ _id: { $in: deliveryIds }, dueAt: { $lte: at } }, [
+        {
+          $set: {
+            attempts: {
+              $cond: [isMissing('$next'), '$attempts', { $concatArrays: ['$attempts', [nextAttempt]] }],
             },
+            status: 'sending',
+            claim: { $literal: { claimId, workerId, at } },
+            dueAt: leaseUntil,
+            updatedAt: at,
           },
-          { $unset: ['next', 'releasedClaimId'] },
-        ],
-      )
+        },
+        { $unset: ['next', 'releasedClaimId'] },
+      ])
       if (modifiedCount === 0) return []
       const taken = await deliveries.find({ _id: { $in: deliveryIds }, 'claim.claimId': claimId }).toArray()
       return taken.map((document) => ({ ...toDelivery(document), body: bytesOf(document.body) }))
