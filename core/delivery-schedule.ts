@@ -31,5 +31,5 @@ export function retryDelay(
   const scheduled = retryDelaysMs[attemptNumber - 1]
   if (scheduled === undefined) return undefined
   const least = Math.max(scheduled, Math.min(retryAfterMs, retryAfterMaxMs))
-  return Math.ceil(least * (1 + jitter * random()))
+  return least + Math.floor(least * jitter * random())
 }
