@@ -37,6 +37,8 @@ export interface DeliveryClaims {
 
 /** Up to so many entries of the queue are read to see what is due. */
 const lookAhead = 256
+/** So many are looked at in all where that is enough, so that a few destinations can fill a claim. */
+const candidatesMax = 2000
 /** How often a claim that lost everything to another core tries again at once. */
 const triesMax = 5
 
@@ -96,7 +98,7 @@ export function createDeliveryClaims(dependencies: {
 
   async function candidatesOf(open: string[], { limit, perDestination }: ClaimRequest, time: Date) {
     const chosen = shuffled(open).slice(0, limit)
-    const each = Math.min(perDestination, Math.ceil((2 * limit) / chosen.length))
+    const each = Math.min(perDestination, limit, Math.ceil(Math.max(2 * limit, candidatesMax) / chosen.length))
     const found = await queue.candidates(chosen, time, each)
     const disabled = found.filter(({ subscription }) => subscription.status === 'disabled')
     await Promise.all(disabled.map(({ subscription }) => holds.hold(subscription.subscriptionId)))

@@ -1,4 +1,4 @@
-import { createClient } from '@connectrpc/connect'
+import { createClient, type Transport } from '@connectrpc/connect'
 import { pino } from 'pino'
 import { afterAll } from 'vitest'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
@@ -53,13 +53,22 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       judgeDestination: async ({ hostname }) => !hostname.endsWith('.internal.example'),
     })
 
+  /** Made once for each core: it holds every service. */
+  const transports = new Map<CoreContext, Transport>()
+  function transportOf(core: CoreContext): Transport {
+    const transport = transports.get(core) ?? inMemoryTransport(core)
+    transports.set(core, transport)
+    return transport
+  }
+
   async function client(core: CoreContext, scopes: string[], workspaceId?: string, subject = 'ada') {
     const token = await core.access.issue({ subject, scopes, ...(workspaceId === undefined ? {} : { workspaceId }) })
+    const transport = transportOf(core)
     return createClient(LeadService, {
       unary: (method, signal, timeout, header, input, values) => {
         const headers = new Headers(header)
         headers.set('authorization', `Bearer ${token}`)
-        return inMemoryTransport(core).unary(method, signal, timeout, headers, input, values)
+        return transport.unary(method, signal, timeout, headers, input, values)
       },
       stream: () => Promise.reject(new Error('no streams here')),
     })
