@@ -75,6 +75,8 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
   }
 
   return {
+    uri,
+    name,
     now,
     chance,
     cores,
