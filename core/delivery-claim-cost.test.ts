@@ -92,6 +92,7 @@ function countedClaims() {
     holds: test.cores[0]!.deliveryHolds,
     work: createDeliveryWork(test.now),
     secretBox: test.cores[0]!.secretBox,
+    logger: test.cores[0]!.logger,
     settings: { leaseMs: 20_000 },
     now: test.now,
     random: () => 0.5,
