@@ -119,7 +119,7 @@ function add(cost: Cost, explained: unknown) {
   for (const [name, inner] of Object.entries(explained)) if (name !== 'command') add(cost, inner)
 }
 
-describe('the cost of a claim', () => {
+describe('the cost of a claim', { timeout: 120_000 }, () => {
   it('grows neither with what has ended, nor with the backlog of a full destination, and idle it is one look', async () => {
     const { deliveries } = test.cores[0]!.database.collections
     const claimWithCost = countedClaims()

@@ -16,7 +16,7 @@ async function sceneWith(count: number) {
 }
 
 describe('a claim', () => {
-  it('gives each delivery to one worker only, however many ask on whichever core', async () => {
+  it('gives each delivery to one worker only, however many ask on whichever core', { timeout: 120_000 }, async () => {
     const scenes = await Promise.all(Array.from({ length: 10 }, () => test.newScene()))
     const workers = await Promise.all(
       Array.from({ length: 8 }, (_, index) => test.worker(test.cores[index % 2], `worker-${index}`)),

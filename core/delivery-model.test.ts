@@ -51,7 +51,7 @@ interface Model {
 const longerThanAnyPause = 20 * 3_600_000
 const longerThanALease = 21_000
 
-describe('a delivery', () => {
+describe('a delivery', { timeout: 120_000 }, () => {
   it('does what the contract says, whatever happens in whatever order', async () => {
     const workers = await Promise.all(test.cores.map((core) => test.worker(core)))
     let keys = 0
