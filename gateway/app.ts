@@ -5,6 +5,7 @@ import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyI
 import fastifyPlugin from 'fastify-plugin'
 
 import { allowKnownOrigin } from './checks/origin.ts'
+import { createRateCheck } from './checks/rate.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createCore } from './core/core.ts'
@@ -23,6 +24,7 @@ import { SECURITY_HEADERS } from './plugins/security-headers.ts'
 import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
 import { acceptJsonBodies } from './request-body.ts'
 import { healthRoutes } from './routes/health.ts'
+import { LEADS_PREFIX, leadRoutes } from './routes/leads.ts'
 import { WIDGET_PREFIX, widgetRoutes } from './routes/widget.ts'
 import { ajvOptions, validationError } from './schemas/validation.ts'
 import { createSendBatcher } from './send-batcher.ts'
@@ -99,13 +101,15 @@ export function createGateway(deps: {
   app.register(helmet, SECURITY_HEADERS)
   if (config.API_DOCS === 'on') {
     app.addHook('onRequest', takeNamedOrigin)
-    app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX)))
+    app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX, LEADS_PREFIX)))
   }
   app.register(async (root) => {
     answerUnknownRoutes(root)
     await root.register(healthRoutes, { core })
     if (config.API_DOCS === 'on') await root.register(docsRoutes)
   })
+  const checkRate = createRateCheck(config, now, sharedBuckets)
+  app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
   app.register(widgetRoutes, {
     prefix: WIDGET_PREFIX,
     config,
@@ -114,8 +118,7 @@ export function createGateway(deps: {
     grants,
     batcher,
     streams,
-    now,
-    sharedBuckets,
+    checkRate,
   })
   return app
 }
