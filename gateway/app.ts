@@ -25,6 +25,7 @@ import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
 import { acceptJsonBodies } from './request-body.ts'
 import { healthRoutes } from './routes/health.ts'
 import { LEADS_PREFIX, leadRoutes } from './routes/leads.ts'
+import { RPC_PREFIX, rpcRoutes } from './routes/rpc.ts'
 import { WIDGET_PREFIX, widgetRoutes } from './routes/widget.ts'
 import { ajvOptions, validationError } from './schemas/validation.ts'
 import { createSendBatcher } from './send-batcher.ts'
@@ -110,6 +111,7 @@ export function createGateway(deps: {
   })
   const checkRate = createRateCheck(config, now, sharedBuckets)
   app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
+  if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, checkRate, now })
   app.register(widgetRoutes, {
     prefix: WIDGET_PREFIX,
     config,
