@@ -26,6 +26,7 @@ import { acceptJsonBodies } from './request-body.ts'
 import { healthRoutes } from './routes/health.ts'
 import { LEADS_PREFIX, leadRoutes } from './routes/leads.ts'
 import { RPC_PREFIX, rpcRoutes } from './routes/rpc.ts'
+import { consoleRoutes, type StaticFolders, widgetFileRoutes } from './routes/static-files.ts'
 import { WIDGET_PREFIX, widgetRoutes } from './routes/widget.ts'
 import { ajvOptions, validationError } from './schemas/validation.ts'
 import { createSendBatcher } from './send-batcher.ts'
@@ -37,10 +38,11 @@ export function createGateway(deps: {
   /** One for each core. */
   transports: Transport[]
   logger: FastifyBaseLogger
+  staticFolders?: StaticFolders
   clock?: Clock
   random?: () => number
 }): FastifyInstance {
-  const { config, transports, logger, clock = systemClock(), random = Math.random } = deps
+  const { config, transports, logger, staticFolders = {}, clock = systemClock(), random = Math.random } = deps
   const { now } = clock
   const core = createCore({ transports, token: config.CORE_TOKEN, deadlineMs: config.CORE_DEADLINE_MS, now })
   const origins = createOrigins({ core, freshMs: config.ORIGIN_FRESH_MS, max: config.ORIGINS_MAX, now })
@@ -108,6 +110,9 @@ export function createGateway(deps: {
     answerUnknownRoutes(root)
     await root.register(healthRoutes, { core })
     if (config.API_DOCS === 'on') await root.register(docsRoutes)
+    const { console: consoleFolder, widget } = staticFolders
+    if (consoleFolder && config.CONSOLE === 'on') await root.register(consoleRoutes, { folder: consoleFolder })
+    if (widget) await root.register(widgetFileRoutes, { folder: widget })
   })
   const checkRate = createRateCheck(config, now, sharedBuckets)
   app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
