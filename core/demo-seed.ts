@@ -91,6 +91,10 @@ export async function seedDemo(core: Core, config: CoreConfig, given?: DemoAddre
     join(DATA_DIR, 'gateway.token'),
     await access.issue({ subject: 'gateway', scopes: ['visitors:act'] }),
   )
+  await writePrivately(
+    join(DATA_DIR, 'delivery.token'),
+    await access.issue({ subject: 'delivery', scopes: ['deliveries:work'] }),
+  )
   return file
 }
 
