@@ -25,7 +25,7 @@ let worker: Client<typeof LeadService>
 let sessionKey: Uint8Array
 
 beforeAll(async () => {
-  stack = await startStack({ database, cores: 2 })
+  stack = await startStack({ database })
   const secrets = JSON.parse(await readFile(join(stack.dataDir, 'secrets.json'), 'utf8'))
   sessionKey = new TextEncoder().encode(secrets.workspaceSessionSecret)
   const access = createAccess(createKeyring(parseSecretKeys(secrets.secretKeys)), Date.now)
