@@ -38,7 +38,7 @@ export const coreSettings = Type.Object({
   }),
   WORKSPACE_SESSION_JWKS_URL: Type.String({
     default: '',
-    pattern: '^$|^https://[^/?#@]+|^http://(localhost|127\\.0\\.0\\.1|\\[::1\\])[:/]',
+    pattern: '^$|^https://[^/?#@\\s]+([/?#]\\S*)?$|^http://(localhost|127\\.0\\.0\\.1|\\[::1\\])(:\\d+)?([/?#]\\S*)?$',
     description:
       'Key set (JWKS) of whoever signs workspace sessions with RS256, ES256 or EdDSA: an https URL, or http on this machine.',
   }),
