@@ -261,6 +261,23 @@ describe.each(methods)('%s', (named, method) => {
   })
 })
 
+describe('an operator who names no workspace', () => {
+  it.each(['ListConversations', 'ListLeads', 'ListDeliveries', 'ListSubscriptions', 'ListInstallations'])(
+    'is shown by %s what is in their own',
+    async (name) => {
+      const [, method] = methods.find(([named]) => named.endsWith(`.${name}`))!
+      const listed = async (wid: string) => {
+        const headers = new Headers({ authorization: await session({ wid }) })
+        const transport = inMemoryTransport(cores.core)
+        const values = createContextValues()
+        const { message } = await transport.unary(method as DescMethodUnary, undefined, 20_000, headers, {}, values)
+        return Object.values(message).find(Array.isArray)?.length
+      }
+      expect([await listed(elsewhere), await listed(things.workspaceId)]).toEqual([0, 1])
+    },
+  )
+})
+
 // After those, since what is done here goes on by itself.
 describe.each(methods.filter(([, method]) => isOperators(method)))('%s', (named, method) => {
   it('is open to the workspace’s own operator', async () => {
