@@ -31,6 +31,34 @@ export const coreSettings = Type.Object({
     description:
       'Key ids and keys (base64, 32 bytes or more), the current one first: `k2:…,k1:…`. Generated in DATA_DIR outside production.',
   }),
+  WORKSPACE_SESSION_SECRET: Type.String({
+    default: '',
+    description:
+      'Keys of workspace sessions signed with HS256, UTF-8 as written, 32 bytes or more, no commas: `new,old`, each accepted. Generated in DATA_DIR outside production.',
+  }),
+  WORKSPACE_SESSION_JWKS_URL: Type.String({
+    default: '',
+    pattern: '^$|^https://[^/?#@\\s]+([/?#]\\S*)?$|^http://(localhost|127\\.0\\.0\\.1|\\[::1\\])(:\\d+)?([/?#]\\S*)?$',
+    description:
+      'Key set (JWKS) of whoever signs workspace sessions with RS256, ES256 or EdDSA: an https URL, or http on this machine.',
+  }),
+  WORKSPACE_SESSION_JWKS_TIMEOUT_MS: Type.Integer({
+    default: 3000,
+    minimum: 100,
+    maximum: 30000,
+    description: 'Longest wait for that key set.',
+  }),
+  WORKSPACE_SESSION_JWKS_FRESH_SECONDS: Type.Integer({
+    default: 600,
+    minimum: 1,
+    maximum: 86400,
+    description: 'How long the key set is used without asking again.',
+  }),
+  WORKSPACE_SESSION_ISSUER: Type.String({
+    default: '',
+    maxLength: 512,
+    description: '`iss` that workspace sessions must bear; empty for any.',
+  }),
   NODE_ENV: Type.String({ default: 'development', description: '`production` takes no generated secret.' }),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),

@@ -32,6 +32,7 @@ import { createWorkspaceStore, type WorkspaceStore } from './store/workspaces.ts
 import { createSubscriptions, type Subscription, type Subscriptions } from './subscriptions.ts'
 import { createVisitorAccess, type VisitorAccess } from './visitor-access.ts'
 import { createWakeups } from './wakeups.ts'
+import { createWorkspaceSessions } from './workspace-sessions.ts'
 import { createWorkspaces, type Workspaces } from './workspaces.ts'
 
 /** Everything that the services of one core process share. */
@@ -63,6 +64,8 @@ export interface CoreContext
 export interface CoreDependencies {
   config: CoreConfig
   secretKeys: [SecretKey, ...SecretKey[]]
+  /** HS256 keys of workspace sessions; none are accepted without any, unless the settings name a key set. */
+  workspaceSessionSecrets?: Uint8Array[]
   database: Database
   logger: Logger
   now?: () => number
@@ -79,6 +82,7 @@ const expiryEveryMs = 1000
 export function createCoreContext({
   config,
   secretKeys,
+  workspaceSessionSecrets = [],
   database,
   logger,
   now = Date.now,
@@ -91,6 +95,16 @@ export function createCoreContext({
   const sessionStore = createSessionStore(collections)
   const workspaceStore = createWorkspaceStore(collections)
   const keyring = createKeyring(secretKeys)
+  const workspaceSessions = createWorkspaceSessions(
+    {
+      secrets: workspaceSessionSecrets,
+      jwksTimeoutMs: config.WORKSPACE_SESSION_JWKS_TIMEOUT_MS,
+      jwksFreshMs: config.WORKSPACE_SESSION_JWKS_FRESH_SECONDS * 1000,
+      ...(config.WORKSPACE_SESSION_JWKS_URL && { jwksUrl: config.WORKSPACE_SESSION_JWKS_URL }),
+      ...(config.WORKSPACE_SESSION_ISSUER && { issuer: config.WORKSPACE_SESSION_ISSUER }),
+    },
+    now,
+  )
   const grants = createGrants(keyring)
   const secretBox = createSecretBox(keyring)
   const transientMs = config.TRANSIENT_EVENT_SECONDS * 1000
@@ -235,7 +249,7 @@ export function createCoreContext({
     config,
     logger,
     database,
-    access: createAccess(keyring, now),
+    access: createAccess(keyring, now, workspaceSessions),
     visitorAccess,
     ...sessionParts,
     ...conversationParts,
