@@ -1,4 +1,5 @@
 import { WidgetError } from './errors.ts'
+import type { MessageInput } from './outbox.ts'
 import type { Clock } from './platform.ts'
 import type { AcceptedMessage, HistoryPage, PageContext, SessionContent, WidgetConfig } from './types.ts'
 
@@ -17,7 +18,7 @@ export interface ApiOptions {
   clock: Clock
 }
 
-interface RequestParts {
+export interface RequestParts {
   method: 'GET' | 'POST' | 'DELETE'
   path: string
   query?: Record<string, number | undefined>
@@ -26,14 +27,6 @@ interface RequestParts {
   idempotencyKey?: string
   headers?: Record<string, string>
   signal?: AbortSignal
-}
-
-export interface MessageInput {
-  clientOperationId: string
-  body: string
-  contentType: 'text'
-  locale?: string
-  pageContext?: PageContext
 }
 
 export type Api = ReturnType<typeof createApi>
@@ -46,31 +39,40 @@ export type Api = ReturnType<typeof createApi>
 export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
   const base = apiBaseUrl.replace(/\/+$/, '') + WIDGET_PUBLIC_API_PREFIX
 
+  const post = <Answer>(path: string, body: unknown, idempotencyKey?: string, grant?: string) =>
+    call<Answer>({ method: 'POST', path, body, idempotencyKey, grant })
+
   return {
-    config: (siteKey: string) => json<WidgetConfig>({ method: 'GET', path: `/config/${encodeURIComponent(siteKey)}` }),
+    /** One call of any JSON route. Resolves to undefined where the answer has no body. */
+    call,
+
+    config: (siteKey: string) => call<WidgetConfig>({ method: 'GET', path: `/config/${encodeURIComponent(siteKey)}` }),
 
     createSession: (
       input: { publicSiteKey: string; clientInstanceId: string; locale?: string; pageContext?: PageContext },
       idempotencyKey: string,
-    ) => json<SessionContent>({ method: 'POST', path: '/sessions', body: input, idempotencyKey }),
+    ) => post<SessionContent>('/sessions', input, idempotencyKey),
 
     renewSession: (
       input: { sessionId: string; renewalToken: string; lastSeenEventId?: string },
       grant: string,
       idempotencyKey: string,
-    ) => json<SessionContent>({ method: 'POST', path: '/sessions/renew', body: input, grant, idempotencyKey }),
+    ) => post<SessionContent>('/sessions/renew', input, idempotencyKey, grant),
+
+    identify: (assertion: string, grant: string, idempotencyKey: string) =>
+      post<SessionContent>('/sessions/identify', { assertion }, idempotencyKey, grant),
+
+    clearIdentity: (grant: string, idempotencyKey: string) =>
+      call<SessionContent>({ method: 'DELETE', path: '/sessions/identify', grant, idempotencyKey }),
+
+    closeSession: (scope: 'panel' | 'continuity', grant: string, idempotencyKey: string) =>
+      post<{ sessionId: string; state: 'active' | 'closed' }>('/sessions/close', { scope }, idempotencyKey, grant),
 
     sendMessage: (input: MessageInput, grant: string) =>
-      json<AcceptedMessage>({
-        method: 'POST',
-        path: '/messages',
-        body: input,
-        grant,
-        idempotencyKey: input.clientOperationId,
-      }),
+      post<AcceptedMessage>('/messages', input, input.clientOperationId, grant),
 
     history: (range: { afterSequence?: number; beforeSequence?: number; limit?: number }, grant: string) =>
-      json<HistoryPage>({ method: 'GET', path: '/messages', query: range, grant }),
+      call<HistoryPage>({ method: 'GET', path: '/messages', query: range, grant }),
 
     /** Opens the event stream: resolves once the headers of a 200 stream are there; its body is still to be read. */
     async events(
@@ -89,12 +91,12 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     },
   }
 
-  async function json<Answer>(parts: RequestParts): Promise<Answer> {
+  async function call<Answer>(parts: RequestParts): Promise<Answer> {
     const controller = new AbortController()
     const timer = clock.setTimeout(() => controller.abort(), requestTimeoutMs)
     try {
       const response = await exchange({ ...parts, signal: controller.signal })
-      return (await response.json()) as Answer
+      return (response.status === 204 ? undefined : await response.json()) as Answer
     } catch (error) {
       if (controller.signal.aborted) throw new WidgetError('timeout', { retryable: true })
       if (error instanceof WidgetError) throw error

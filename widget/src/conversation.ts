@@ -1,5 +1,6 @@
 import type { Emitter } from './events.ts'
 import { createMessageList } from './message-list.ts'
+import type { OutboxEntry } from './outbox.ts'
 import type {
   AcceptedMessage,
   MessageAuthor,
@@ -12,32 +13,33 @@ import type {
 } from './types.ts'
 
 /** The messages held, and the events that tell the application what became of each: once, whichever way the news came. */
-export function createConversation({ emit }: Emitter<WidgetEventMap>) {
+export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit'>) {
   const messages = createMessageList()
   const announced = new Set<string>()
+  let unread = 0
+  let readTo: number | undefined
 
   return {
     messages,
 
-    addOwn(
-      entry: { clientOperationId: string; body: string; contentType: string; locale?: string },
-      createdAt: string,
-    ) {
-      const { clientOperationId, body, contentType, locale } = entry
-      const author = { kind: 'visitor' as const }
-      const message = messages.addLocal({
-        clientOperationId,
-        body,
-        contentType,
-        locale,
-        author,
-        createdAt,
-        state: 'pending',
-      })
-      emit('message.queued', { message })
+    /** Shows a message of this page that is still to be sent, or could not be. */
+    addOwn({ input, createdAt, error }: OutboxEntry): WidgetMessage {
+      const { pageContext: _notShown, ...shown } = input
+      const state = error ? ('failed' as const) : ('pending' as const)
+      const message = messages.addLocal({ ...shown, author: { kind: 'visitor' }, createdAt, state, error })
       tellChanged()
       return message
     },
+
+    unread: () => unread,
+
+    /** Messages up to this sequence are read. */
+    setReadTo(sequence: number) {
+      readTo = sequence
+      tellUnread()
+    },
+
+    lastSequence: () => messages.all().reduce((last, { sequence = 0 }) => Math.max(last, sequence), 0),
 
     setOwnState(clientOperationId: string, state: MessageState, error?: WidgetErrorDetail) {
       messages.patchLocal(clientOperationId, { state, error })
@@ -97,6 +99,12 @@ export function createConversation({ emit }: Emitter<WidgetEventMap>) {
       // Other types are information for newer packages: compatible, and ignored.
     },
 
+    /** Shows only what is still on its way. */
+    clear() {
+      messages.keepOnly(({ messageId, state }) => !messageId && state !== 'failed')
+      tellChanged()
+    },
+
     tellChanged,
   }
 
@@ -108,5 +116,15 @@ export function createConversation({ emit }: Emitter<WidgetEventMap>) {
 
   function tellChanged() {
     emit('messages.changed', { messages: messages.all() })
+    tellUnread()
+  }
+
+  function tellUnread() {
+    const isUnread = ({ author, sequence }: WidgetMessage) =>
+      author.kind !== 'visitor' && sequence !== undefined && sequence > (readTo ?? sequence)
+    const count = messages.all().filter(isUnread).length
+    if (count === unread) return
+    unread = count
+    emit('unread.changed', { count })
   }
 }

@@ -11,6 +11,8 @@ export type ClientErrorCode =
   | 'message_too_long'
   | 'session_ended'
   | 'not_started'
+  | 'identity_unavailable'
+  | 'identity_mismatch'
 
 export interface RequestErrorFields {
   /** HTTP status, 0 where there was no answer. */

@@ -64,13 +64,8 @@ export function createMessageList() {
       return current && replace(current, { ...current, state: laterState(current.state, state) })
     },
 
-    /** Forgets what came from the service, so that a page of the history can be the new beginning. */
-    dropAccepted() {
-      messages = messages.filter((one) => !one.messageId)
-    },
-
-    clear() {
-      messages = []
+    keepOnly(isKept: (message: WidgetMessage) => boolean) {
+      messages = messages.filter(isKept)
     },
   }
 

@@ -22,6 +22,21 @@ export interface Lifecycle {
   isOnline(): boolean
 }
 
+/** The tabs of this browser that have the same page's origin. */
+export interface Tabs {
+  /**
+   * Joins those that gather under a name. `onLead` is called once this tab is the only one that leads them, at once or when the
+   * one before has gone. Undefined where the browser has no such thing.
+   */
+  join(name: string, onLead: () => void, onMessage: (message: unknown) => void): TabSeat | undefined
+}
+
+export interface TabSeat {
+  /** To all the others. */
+  post(message: unknown): void
+  leave(): void
+}
+
 /** Everything that comes from outside; the defaults are the browser's. */
 export interface Platform {
   fetch: typeof fetch
@@ -31,6 +46,8 @@ export interface Platform {
   /** A new unguessable id, of letters, digits and `-`. */
   newId: () => string
   lifecycle: Lifecycle
+  /** Where it is missing, each tab has a stream of its own. */
+  tabs?: Tabs
   storage: KeyValueStorage
 }
 

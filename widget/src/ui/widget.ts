@@ -5,7 +5,7 @@ import { accentColors } from './color.ts'
 import { element } from './elements.ts'
 import { createLauncher, type Launcher } from './launcher.ts'
 import { pageContextOf } from './page-context.ts'
-import { pageLifecycle } from './page-lifecycle.ts'
+import { pagePlatform } from './page-platform.ts'
 import { createPanel, type Panel } from './panel.ts'
 import { adoptStyles } from './stylesheet.ts'
 import { englishTexts, type WidgetTexts } from './texts.ts'
@@ -53,7 +53,7 @@ interface Mounted {
 export function createServiceWidget({ nonce, texts, container, ...options }: ServiceWidgetOptions): ServiceWidget {
   const shownTexts = { ...englishTexts, ...texts }
   const emitter = createEmitter<WidgetEventMap>()
-  const platform = { lifecycle: pageLifecycle, ...options.platform }
+  const platform = { ...pagePlatform, ...options.platform }
   const client = createServiceClient({ pageContext: pageContextOf, ...options, platform }, emitter)
   let mounted: Mounted | undefined
   let isOpen = false
