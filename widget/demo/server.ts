@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -30,6 +30,10 @@ export async function createDemoSite({ gatewayUrl, siteKey }: DemoSiteOptions): 
     ['/favicon.svg', { type: 'image/svg+xml', content: await readFile(join(siteFolder, 'favicon.svg')) }],
     ['/widget.js', { type: 'text/javascript; charset=utf-8', content: await readFile(join(widgetDist, 'widget.js')) }],
   ])
+  for (const name of await readdir(join(widgetDist, 'widget'))) {
+    const content = await readFile(join(widgetDist, 'widget', name))
+    files.set(`/widget/${name}`, { type: 'text/javascript; charset=utf-8', content })
+  }
   const policy = contentSecurityPolicy(new URL(gatewayUrl).origin)
 
   return createServer((request, response) => {

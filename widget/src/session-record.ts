@@ -20,9 +20,12 @@ export interface SessionRecord {
 
 export type SessionRecords = ReturnType<typeof createSessionRecords>
 
+/** Where the record of an installation's session is kept. */
+export const sessionRecordKey = (siteKey: string) => `service.widget.1.${siteKey}`
+
 /** The one key that the package writes; one for each installation. */
 export function createSessionRecords(storage: KeyValueStorage, siteKey: string) {
-  const key = `service.widget.1.${siteKey}`
+  const key = sessionRecordKey(siteKey)
   return {
     read(): SessionRecord | undefined {
       try {

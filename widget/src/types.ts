@@ -158,6 +158,7 @@ export interface WidgetEventMap {
   'connection.changed': { state: ConnectionState }
   'panel.opened': Record<string, never>
   'panel.closed': Record<string, never>
+  'unread.changed': { count: number }
   error: WidgetErrorDetail
 }
 
