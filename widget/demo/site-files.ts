@@ -18,14 +18,12 @@ export interface SiteFile {
 }
 
 /**
- * Every file of the shop by its path: its own, the lamps' pictures, and the built widget below `/widget/` (the script tag's
- * build also as `/widget.js`). Builds the widget where its built files are missing or old.
+ * Every file of the shop by its path: its own, the lamps' pictures, and the built widget: `/widget.js` and what it loads
+ * from `/widget/`. Builds the widget where its built files are missing or old.
  */
 export async function readSiteFiles(): Promise<Map<string, SiteFile>> {
   await buildWidgetIfStale()
-  const files = new Map([...(await readFolder(siteFolder, '/')), ...(await readFolder(widgetDist, '/widget/'))])
-  const script = files.get('/widget/widget.js')
-  if (script) files.set('/widget.js', script)
+  const files = new Map([...(await readFolder(siteFolder, '/')), ...(await readFolder(widgetDist, '/'))])
   for (const [id, drawing] of drawLamps())
     files.set(`/art/${id}.svg`, { type: types['.svg']!, content: Buffer.from(drawing) })
   return files

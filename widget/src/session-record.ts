@@ -31,9 +31,12 @@ export interface SessionRecord extends SessionNotes {
 
 export type SessionRecords = ReturnType<typeof createSessionRecords>
 
+/** Where the record of an installation's session is kept. */
+export const sessionRecordKey = (siteKey: string) => `service.widget.1.${siteKey}`
+
 /** The two keys that the package writes for each installation: the session, and what is still to be sent in it. */
 export function createSessionRecords(storage: KeyValueStorage, siteKey: string) {
-  const key = `service.widget.1.${siteKey}`
+  const key = sessionRecordKey(siteKey)
   const outboxKey = `${key}.outbox`
 
   return {

@@ -161,7 +161,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       contract: 'service.widget.public-api',
       contractVersion: '1.0',
       publicSiteKey,
-      locale: { default: 'en', supported: ['en'] },
+      locale: { default: 'en', supported: ['en', 'de', 'es', 'fr', 'ar', 'ja'] },
       appearance,
       capabilities: { typing: true, pageContext: true },
       consent: { required: false },

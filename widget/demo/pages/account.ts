@@ -22,7 +22,7 @@ function ownPage(customer: Customer, signs: boolean): Page {
     title: 'Your account',
     main: html`
       <div class="greeted"><h1>Hello, ${customer.name.split(' ')[0]!}.</h1>
-        <form method="post" action="/account/sign-out" data-sign-out><button class="quiet" type="submit">Sign out</button></form></div>
+        <form method="post" action="/account/sign-out"><button class="quiet" type="submit">Sign out</button></form></div>
       <p class="lead">${customer.name}, ${customer.town} · ${customer.plan}</p>
       <h2>Your orders</h2>
       ${orders(customer)}
@@ -46,7 +46,7 @@ function orders({ orders }: Customer) {
 function people(some: readonly Customer[], verb: string) {
   return html`<ul class="people">${some.map(
     ({ id, name, town, orders }) => html`<li><form method="post" action="/account/sign-in">
-      <button type="submit" name="customer" value="${id}">
+      <button type="submit" name="customer" value="${id}" data-name="${name}">
         <span class="mark" aria-hidden="true">${initialsOf(name)}</span>
         <span><strong>${verb} ${name}</strong><span>${town}, ${orders.length === 1 ? '1 order' : `${orders.length} orders`}</span></span>
       </button></form></li>`,

@@ -52,7 +52,7 @@ export function layOut({ title, main }: Page, { facts, customer, pieces, path }:
     <link rel="stylesheet" href="/shop.css">
     <link rel="stylesheet" href="/workbench.css">
     <script type="module" src="/scripts/main.js"></script>
-    <script src="/widget/widget.js" data-site-key="${facts.siteKey}" data-api-base-url="${facts.gatewayUrl}" defer></script>
+    <script src="/widget.js" data-site-key="${facts.siteKey}" data-api-base-url="${facts.gatewayUrl}" defer></script>
   </head>
   <body>
     <a class="skip" href="#main">Skip to the content</a>

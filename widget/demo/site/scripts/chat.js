@@ -1,7 +1,7 @@
 import { eventNames } from './event-names.js'
 
-/** How long signing out waits for the chat to forget who was there. The next page makes up for what it missed. */
-const forgetWithinMs = 4_000
+/** How long a change of person waits for the chat. The next page makes up for what was missed. */
+const patienceMs = 4_000
 
 /**
  * What the shop does with the widget that `widget.js` brings: tells it who is signed in, opens it from the page's own buttons,
@@ -12,13 +12,10 @@ const forgetWithinMs = 4_000
  * @param {ReturnType<typeof import('./event-log.js').createEventLog>} log
  */
 export function startChat(facts, log) {
-  const identity = facts.signsIdentity ? facts.customer : undefined
   /** @type {ServiceWidget | undefined} */
   let widget
   /** @type {{configure(options: object): void, load(): Promise<ServiceWidget>} | undefined} */
   let loader
-  /** Whom the chat was told of on this page. @type {string | undefined} */
-  let toldOf
   /** @type {(widget: ServiceWidget) => void} */
   let tellReady = () => {}
   /** @type {Promise<ServiceWidget>} */
@@ -28,20 +25,20 @@ export function startChat(facts, log) {
 
   document.addEventListener('service-widget:start', (event) => {
     loader = /** @type {CustomEvent} */ (event).detail
-    loader?.configure({ identityProvider: fetchAssertion })
+    if (facts.signsIdentity) loader?.configure({ identityProvider: fetchAssertion })
   })
   document.addEventListener('service-widget:ready', (event) => {
     const made = /** @type {ServiceWidget} */ (/** @type {CustomEvent} */ (event).detail.widget)
     widget = made
     for (const name of eventNames) made.on(name, (payload) => log.add('event', name, brief(name, payload)))
-    made.on('session.ready', ({ session }) => void tellWhoIsThere(made, session.identity.state === 'verified'))
     tellReady(made)
   })
   for (const button of document.querySelectorAll('[data-ask]')) {
     button.addEventListener('click', () => void openWith(button.getAttribute('data-ask') ?? ''))
   }
   for (const form of document.querySelectorAll('form')) {
-    if (identity && /^\/account\/sign-(in|out)$/.test(form.getAttribute('action') ?? '')) forgetFirst(form)
+    if (form.getAttribute('action') === '/account/sign-in') form.addEventListener('submit', signIn)
+    if (form.getAttribute('action') === '/account/sign-out') form.addEventListener('submit', signOut)
   }
 
   return {
@@ -59,49 +56,46 @@ export function startChat(facts, log) {
   /** The shop's backend signs who is signed in there; what the page says of it counts for nothing. */
   async function fetchAssertion() {
     const response = await fetch('/identity-assertion', { method: 'POST' })
-    if (response.status !== 200) return undefined
+    if (response.status === 204) return undefined
+    if (!response.ok) throw new Error(`the shop answered ${response.status}`)
     const { assertion } = await response.json()
     return assertion
   }
 
-  /** @param {ServiceWidget} made @param {boolean} isVerified */
-  async function tellWhoIsThere(made, isVerified) {
-    if (toldOf === identity?.externalSubject && (identity || !isVerified)) return
-    toldOf = identity?.externalSubject
-    try {
-      if (identity) await made.identify(identity)
-      else await made.clearIdentity()
-      log.add('page', identity ? 'identify: done' : 'clearIdentity: done', identity)
-    } catch (error) {
-      toldOf = undefined
-      log.add('page', identity ? 'identify: failed' : 'clearIdentity: failed', detailOf(error))
-    }
+  /**
+   * With a chat going on, it is told before the page changes. Without one, the form is an ordinary form, and the chat
+   * asks for an assertion when it begins.
+   *
+   * @param {SubmitEvent} event
+   */
+  async function signIn(event) {
+    const form = /** @type {HTMLFormElement} */ (event.currentTarget)
+    const { submitter } = event
+    if (!widget || !facts.signsIdentity || !(submitter instanceof HTMLButtonElement)) return
+    event.preventDefault()
+    const person = { externalSubject: submitter.value, displayName: submitter.dataset.name ?? '' }
+    const body = new URLSearchParams({ [submitter.name]: submitter.value })
+    await fetch(form.action, { method: 'POST', body, redirect: 'manual' })
+    await told('identify', person, widget.identify(person))
+    location.assign('/account')
   }
 
-  /**
-   * Before another person is signed in, or nobody, the chat forgets the one who was.
-   *
-   * @param {HTMLFormElement} form
-   */
-  function forgetFirst(form) {
-    form.addEventListener('submit', (event) => {
-      if (!widget) return
-      event.preventDefault()
-      const submitter = /** @type {SubmitEvent} */ (event).submitter
-      const pause = new Promise((resolve) => setTimeout(resolve, forgetWithinMs))
-      const forgotten = widget
-        .clearIdentity()
-        .catch((/** @type {unknown} */ error) => log.add('page', 'clearIdentity: failed', detailOf(error)))
-      void Promise.race([forgotten, pause]).then(() => {
-        // What the button says is not in the form when the script submits it.
-        if (submitter instanceof HTMLButtonElement && submitter.name) {
-          const field = document.createElement('input')
-          Object.assign(field, { type: 'hidden', name: submitter.name, value: submitter.value })
-          form.append(field)
-        }
-        form.submit()
-      })
-    })
+  /** @param {SubmitEvent} event */
+  async function signOut(event) {
+    const form = /** @type {HTMLFormElement} */ (event.currentTarget)
+    if (!widget || !facts.signsIdentity) return
+    event.preventDefault()
+    await told('clearIdentity', {}, widget.clearIdentity())
+    form.submit()
+  }
+
+  /** @param {string} name @param {object} payload @param {Promise<unknown>} change */
+  async function told(name, payload, change) {
+    const done = change.then(
+      () => log.add('page', `${name}: done`, payload),
+      (error) => log.add('page', `${name}: failed`, { code: error?.code ?? 'unknown' }),
+    )
+    await Promise.race([done, new Promise((resolve) => setTimeout(resolve, patienceMs))])
   }
 }
 
@@ -114,6 +108,3 @@ function brief(name, payload) {
   if (name !== 'messages.changed') return payload
   return { messages: payload.messages.length, newest: payload.messages.at(-1) }
 }
-
-/** @param {any} error */
-const detailOf = (error) => ({ code: error?.code ?? 'unknown', recoverable: error?.detail?.recoverable })

@@ -11,7 +11,7 @@ export function embedPanel({ siteKey, gatewayUrl }) {
     { class: 'embed' },
     ...listing(
       'One line on each page',
-      `<script src="/widget/widget.js" defer
+      `<script src="/widget.js" defer
   data-site-key="${siteKey}"
   data-api-base-url="${gatewayUrl}"></script>`,
       'The address of the page must be among the installation’s origins. Your policy needs script-src for the script and connect-src for the gateway: no unsafe-inline, no unsafe-eval, and Trusted Types may stay enforced.',
@@ -26,10 +26,8 @@ export function embedPanel({ siteKey, gatewayUrl }) {
     },
   })
 })
-document.addEventListener('service-widget:ready', ({ detail: { widget } }) => {
-  widget.on('session.ready', () => widget.identify({ externalSubject, displayName }))
-})
-// Before signing out, and before another person signs in:
+// With a chat going on, when somebody signs in, and out:
+await widget.identify({ externalSubject, displayName })
 await widget.clearIdentity()`,
       'What the page says of a person counts for nothing. What counts is what your backend signs:',
     ),
@@ -47,10 +45,11 @@ await widget.clearIdentity()`,
     ),
     ...listing(
       'Listen, write, open',
-      `const off = widget.on('message.received', ({ message }) => count(message))
-widget.open()
-widget.prefill('My order is NL-2291. ')
-widget.sendMessage('Hello')`,
+      `document.addEventListener('service-widget:ready', ({ detail: { widget } }) => {
+  const off = widget.on('message.received', ({ message }) => count(message))
+  widget.open()
+  widget.prefill('My order is NL-2291. ')
+})`,
       'The Events tab shows every event as your page would get it.',
     ),
   )
