@@ -7,7 +7,21 @@ export function languageOf(tag: string): string {
 
 /** What the page and the browser ask for, most wanted first. */
 export function pageLocales(): string[] {
-  return [document.documentElement.lang, ...navigator.languages]
+  return [document.documentElement.lang, ...navigator.languages].flatMap((tag) => wellFormed(tag) ?? [])
+}
+
+/** The browser's own language. */
+export function browserLocale(): string | undefined {
+  return typeof navigator === 'undefined' ? undefined : wellFormed(navigator.language)
+}
+
+/** The tag, less what browsers add on systems without a language: `en-US@posix`, which neither `Intl` nor the service takes. */
+function wellFormed(tag: string): string | undefined {
+  try {
+    return Intl.getCanonicalLocales(tag.split(/[@.]/)[0])[0]
+  } catch {
+    return undefined
+  }
 }
 
 /**
