@@ -48,7 +48,7 @@ function people(some: readonly Customer[], verb: string) {
     ({ id, name, town, orders }) => html`<li><form method="post" action="/account/sign-in">
       <button type="submit" name="customer" value="${id}" data-name="${name}">
         <span class="mark" aria-hidden="true">${initialsOf(name)}</span>
-        <span><strong>${verb} ${name}</strong><span>${town}, ${orders.length === 1 ? '1 order' : `${orders.length} orders`}</span></span>
+        <span><strong>${verb} ${name}</strong><span>${town}, ${orders.length === 0 ? 'no order yet' : orders.length === 1 ? '1 order' : `${orders.length} orders`}</span></span>
       </button></form></li>`,
   )}</ul>`
 }

@@ -9,7 +9,7 @@ const kinds = [
 ]
 
 /**
- * The event log: filter, clear, copy. Newest first.
+ * The event log: filter, clear, copy. Newest first. What nobody sees is not drawn.
  *
  * @param {ReturnType<typeof import('./event-log.js').createEventLog>} log
  */
@@ -33,14 +33,15 @@ export function eventsPanel(log) {
   filter.addEventListener('input', render)
   kind.addEventListener('change', render)
   clear.addEventListener('click', () => log.clear())
+  let isShown = false
   log.subscribe((entry) => {
+    if (!isShown) return
     if (!entry) return render()
     if (matches(entry)) list.prepend(rowOf(entry))
     while (list.childElementCount > log.entries().length) list.lastElementChild?.remove()
     tellCount()
   })
-  render()
-  return element(
+  const content = element(
     'div',
     { class: 'events' },
     element('div', { class: 'tools' }, kind, filter, copy, clear),
@@ -54,8 +55,17 @@ export function eventsPanel(log) {
     ),
   )
 
+  return {
+    content,
+    /** @param {boolean} shown */
+    setShown(shown) {
+      isShown = shown
+      render()
+    },
+  }
+
   function render() {
-    list.replaceChildren(...shown().map(rowOf).reverse())
+    list.replaceChildren(...(isShown ? shown() : []).map(rowOf).reverse())
     tellCount()
   }
 
@@ -82,22 +92,19 @@ export function eventsPanel(log) {
 /** @param {import('./event-log.js').LogEntry} entry */
 function rowOf({ at, kind, name, text }) {
   const time = at.toISOString().slice(11, 23)
-  return element(
-    'li',
-    { class: kind },
+  const details = element(
+    'details',
+    {},
     element(
-      'details',
+      'summary',
       {},
-      element(
-        'summary',
-        {},
-        element('time', { datetime: at.toISOString() }, time),
-        element('span', { class: 'name' }, name),
-        element('span', { class: 'gist' }, gistOf(text)),
-      ),
-      element('pre', { tabindex: '0' }, text),
+      element('time', { datetime: at.toISOString() }, time),
+      element('span', { class: 'name' }, name),
+      element('span', { class: 'gist' }, gistOf(text)),
     ),
   )
+  details.addEventListener('toggle', () => details.append(element('pre', { tabindex: '0' }, text)), { once: true })
+  return element('li', { class: kind }, details)
 }
 
 /** @param {string} text */

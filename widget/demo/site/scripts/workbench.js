@@ -18,10 +18,11 @@ const storageKey = 'shop.workbench'
  * @param {Promise<import('../../../src/index.ts').ServiceWidget>} deps.ready
  */
 export function createWorkbench({ facts, log, trouble, ready }) {
+  const events = eventsPanel(log)
   const panels = [
     { id: 'try', name: 'Try it', content: tryPanel(facts, log) },
     { id: 'network', name: 'Network', content: networkPanel(trouble) },
-    { id: 'events', name: 'Events', content: eventsPanel(log) },
+    { id: 'events', name: 'Events', content: events.content },
     { id: 'embed', name: 'Code', content: embedPanel(facts) },
   ]
   const tabs = panels.map(({ id, name }) =>
@@ -109,6 +110,7 @@ export function createWorkbench({ facts, log, trouble, ready }) {
     document.documentElement.classList.add('with-workbench')
     opener.setAttribute('aria-expanded', 'true')
     sessionStorage.setItem(storageKey, panels[chosen]?.id ?? '')
+    tellEvents()
   }
 
   function hide() {
@@ -116,6 +118,7 @@ export function createWorkbench({ facts, log, trouble, ready }) {
     document.documentElement.classList.remove('with-workbench')
     opener.setAttribute('aria-expanded', 'false')
     sessionStorage.removeItem(storageKey)
+    tellEvents()
     opener.focus()
   }
 
@@ -130,6 +133,11 @@ export function createWorkbench({ facts, log, trouble, ready }) {
       sheet.hidden = at !== index
     })
     if (!drawer.hidden) sessionStorage.setItem(storageKey, panels[index]?.id ?? '')
+    tellEvents()
+  }
+
+  function tellEvents() {
+    events.setShown(!drawer.hidden && panels[chosen]?.id === 'events')
   }
 
   function showTrouble() {
