@@ -228,8 +228,12 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     if (body?.renewalToken !== renewalToken && body?.renewalToken !== session.previousToken) {
       return refuse(response, { status: 401, code: 'GrantInvalid', terminal: true })
     }
-    session.previousToken = renewalToken
-    session.content = contentOf(sessionId, session.conversation)
+    // The token before is that of a duplicated tab: it gets the present one, and nothing rotates again.
+    const rotates = body.renewalToken === renewalToken
+    const { identity } = session.content
+    session.content = { ...contentOf(sessionId, session.conversation), identity }
+    if (rotates) session.previousToken = renewalToken
+    else session.content.renewalToken = renewalToken
     session.renewals.set(key, session.content)
     if (spend(site.left, 'loseRenewals')) return response.destroy()
     answer(response, 200, session.content)

@@ -53,7 +53,7 @@ interface Mounted {
 export function createServiceWidget({ nonce, texts, container, ...options }: ServiceWidgetOptions): ServiceWidget {
   const shownTexts = { ...englishTexts, ...texts }
   const emitter = createEmitter<WidgetEventMap>()
-  const platform = { ...pagePlatform, ...options.platform }
+  const platform = { ...pagePlatform(), ...options.platform }
   const client = createServiceClient({ pageContext: pageContextOf, ...options, platform }, emitter)
   let mounted: Mounted | undefined
   let isOpen = false
