@@ -229,7 +229,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       return refuse(response, { status: 401, code: 'GrantInvalid', terminal: true })
     }
     // The token before is that of a duplicated tab: it gets the present one, and nothing rotates again.
-    const rotates = body.renewalToken === renewalToken
+    const rotates = body?.renewalToken === renewalToken
     const { identity } = session.content
     session.content = { ...contentOf(sessionId, session.conversation), identity }
     if (rotates) session.previousToken = renewalToken
