@@ -37,10 +37,10 @@ export interface Shop {
 
 /**
  * Gateway and core as processes of their own, the demo shop in this one, and a real browser between which the network can be
- * broken. Heartbeats come every second, so that silence is noticed soon.
+ * broken. Heartbeats come often, so that silence is noticed soon.
  */
 export async function openShop(database: TestDatabase): Promise<Shop> {
-  const env = { HEARTBEAT_SECONDS: '1', RATE_LIMIT_FACTOR: '20' }
+  const env = { HEARTBEAT_SECONDS: '2', RECONNECT_MAX_MS: '2000', RATE_LIMIT_FACTOR: '20' }
   const { demo, gateways, cores } = await startStack({ database, env })
   const operator = operatorOf(cores[0]!.url, demo.serviceToken)
   const network = await startTcpProxy(gateways[0]!.url)

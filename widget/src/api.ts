@@ -80,9 +80,8 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       grant: string,
       signal: AbortSignal,
     ): Promise<Response> {
-      const headers: Record<string, string> = { Accept: 'text/event-stream' }
-      if (position.lastEventId) headers['Last-Event-ID'] = position.lastEventId
-      const query = { afterSequence: position.afterSequence }
+      const { lastEventId, ...query } = position
+      const headers = { Accept: 'text/event-stream', ...(lastEventId && { 'Last-Event-ID': lastEventId }) }
       const response = await exchange({ method: 'GET', path: '/events', query, grant, headers, signal })
       const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream')
       if (response.status === 200 && isStream && response.body) return response
@@ -112,13 +111,14 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     if (parts.grant) headers.Authorization = `Bearer ${parts.grant}`
     if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
     if (parts.body !== undefined) headers['Content-Type'] = 'application/json'
-    const query = Object.entries(parts.query ?? {}).flatMap(([name, value]) =>
-      value === undefined ? [] : `${name}=${value}`,
-    )
+    const query = Object.entries(parts.query ?? {})
+      .filter(([, value]) => value !== undefined)
+      .map((pair) => pair.join('='))
+      .join('&')
 
     let response: Response
     try {
-      response = await fetch(base + parts.path + (query.length > 0 ? `?${query.join('&')}` : ''), {
+      response = await fetch(base + parts.path + (query && `?${query}`), {
         method: parts.method,
         headers,
         body: parts.body === undefined ? undefined : JSON.stringify(parts.body),
@@ -138,36 +138,16 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
 }
 
 async function errorOf(response: Response): Promise<WidgetError> {
-  const { status } = response
+  const { status, headers } = response
+  const hint = Number(headers.get('Retry-After') ?? Number.NaN)
   const envelope: unknown = await response.json().catch(() => undefined)
-  const hintMs = retryAfterMs(response.headers.get('Retry-After'))
-  if (!isEnvelope(envelope)) {
-    const retryable = status === 429 || status === 408 || status >= 500
-    return new WidgetError('unexpected_response', { status, retryable, retryAfterMs: hintMs })
+  const { code, retryable, terminal, retryAfter, correlationId } = (envelope ?? {}) as Record<string, unknown>
+  const asked = typeof retryAfter === 'number' ? retryAfter : hint
+  const retryAfterMs = asked >= 0 ? asked * 1_000 : undefined
+  if (typeof code !== 'string' || typeof retryable !== 'boolean' || typeof terminal !== 'boolean') {
+    const mayPass = status === 429 || status === 408 || status >= 500
+    return new WidgetError('unexpected_response', { status, retryable: mayPass, retryAfterMs })
   }
-  return new WidgetError(envelope.code, {
-    status,
-    retryable: envelope.retryable,
-    terminal: envelope.terminal,
-    retryAfterMs: typeof envelope.retryAfter === 'number' ? envelope.retryAfter * 1000 : hintMs,
-    correlationId: typeof envelope.correlationId === 'string' ? envelope.correlationId : undefined,
-  })
-}
-
-interface Envelope {
-  code: string
-  retryable: boolean
-  terminal: boolean
-  retryAfter?: unknown
-  correlationId?: unknown
-}
-
-function isEnvelope(value: unknown): value is Envelope {
-  if (typeof value !== 'object' || value === null) return false
-  const { code, retryable, terminal } = value as Record<string, unknown>
-  return typeof code === 'string' && typeof retryable === 'boolean' && typeof terminal === 'boolean'
-}
-
-function retryAfterMs(header: string | null): number | undefined {
-  return header !== null && /^\d+$/.test(header) ? Number(header) * 1000 : undefined
+  const shown = typeof correlationId === 'string' ? correlationId : undefined
+  return new WidgetError(code, { status, retryable, terminal, retryAfterMs, correlationId: shown })
 }

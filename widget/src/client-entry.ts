@@ -1,5 +1,4 @@
 import { createServiceClient as createClient, type ServiceClient, type ServiceClientOptions } from './client.ts'
-import { steadyLifecycle } from './platform.ts'
 import { pagePlatform } from './ui/page-platform.ts'
 
 export { WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION } from './api.ts'
@@ -12,9 +11,8 @@ export type { ServiceClient, ServiceClientOptions }
 
 /**
  * The chat without a user interface: `@service/widget/client`. In a page it follows the page's life and shares one stream with
- * the tabs of its session; elsewhere, as in Node, it takes the surroundings as always there. Nothing is touched at import.
+ * the tabs of its session; elsewhere, as in Node, the network is taken as always there. Nothing is touched at import.
  */
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
-  const surroundings = typeof document === 'undefined' ? { lifecycle: steadyLifecycle } : pagePlatform
-  return createClient({ ...options, platform: { ...surroundings, ...options.platform } })
+  return createClient({ ...options, platform: { ...pagePlatform(), ...options.platform } })
 }

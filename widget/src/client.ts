@@ -4,7 +4,7 @@ import { WidgetError } from './errors.ts'
 import { createEmitter, type Emitter, type Handler } from './events.ts'
 import { createIdentity } from './identity.ts'
 import type { OutboxEntry } from './outbox.ts'
-import { newUuid, type Platform, steadyLifecycle, systemClock } from './platform.ts'
+import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
 import { type StorageMode, storageFor } from './storage.ts'
@@ -57,10 +57,10 @@ export function createServiceClient(
 ) {
   const { emit } = emitter
   const platform: Platform = {
-    fetch: (input, init) => globalThis.fetch(input, init),
+    fetch: (...request) => fetch(...request),
     clock: systemClock,
     random: Math.random,
-    newId: newUuid,
+    newId: newRandomId,
     lifecycle: steadyLifecycle,
     storage: storageFor(options.storage ?? 'session'),
     ...options.platform,

@@ -3,7 +3,6 @@ import { createMessageList } from './message-list.ts'
 import type { OutboxEntry } from './outbox.ts'
 import type {
   AcceptedMessage,
-  MessageAuthor,
   MessageState,
   ServiceMessage,
   StreamEvent,
@@ -11,6 +10,9 @@ import type {
   WidgetEventMap,
   WidgetMessage,
 } from './types.ts'
+
+/** Events whose data goes to the application as it came. */
+const passedOn = /^(typing|agent|conversation)\.\w+$|^session\.identified$/
 
 /** The messages held, and the events that tell the application what became of each: once, whichever way the news came. */
 export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit'>) {
@@ -58,9 +60,8 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
 
     /** The answer of POST /messages, which may come after the event of the same message. */
     takeAnswer(answer: AcceptedMessage) {
-      const { messageId, clientOperationId, sessionId, conversationId, sequence, state, acceptedAt } = answer
-      const known = { messageId, clientOperationId, sessionId, conversationId, sequence, state, createdAt: acceptedAt }
-      announce('message.accepted', messages.merge(known))
+      const { acceptedAt, ...known } = answer
+      announce('message.accepted', messages.merge({ ...known, createdAt: acceptedAt }))
       tellChanged()
     },
 
@@ -89,12 +90,8 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
         const message = messages.setState(String(data.messageId), data.state as MessageState)
         if (message) emit(type, { message })
         tellChanged()
-      } else if (type === 'typing.started' || type === 'typing.stopped') {
-        emit(type, { author: data.author as MessageAuthor })
-      } else if (type === 'agent.assigned' || type === 'agent.unassigned') {
-        emit(type, { agent: data.agent as { displayName: string; avatarUrl?: string } })
-      } else if (type === 'conversation.closed' || type === 'conversation.reopened' || type === 'session.identified') {
-        emit(type, {})
+      } else if (passedOn.test(type)) {
+        emit(type as 'session.identified', data as Record<string, never>)
       }
       // Other types are information for newer packages: compatible, and ignored.
     },

@@ -189,7 +189,9 @@ export function createEventStream(deps: EventStreamDeps) {
   }
 
   function onLifecycle(signal: LifecycleSignal) {
-    if (signal === 'offline' || signal === 'pagehide') return
+    if (signal === 'pagehide') return
+    // The browser is sure that there is no network, so nobody is told that the chat is online.
+    if (signal === 'offline') return connection?.abort()
     if (pause.isWaiting()) {
       attempt = 0
       pause.hurry()

@@ -149,7 +149,10 @@ export function createIdentity(deps: IdentityDeps) {
     visit.hold()
     try {
       const answer = await repeat(() => call(before.accessGrant, key))
-      const content = { ...answer, identity: { displayName, ...answer.identity } }
+      const content = {
+        ...answer,
+        identity: { ...answer.identity, displayName: answer.identity.displayName ?? displayName },
+      }
       if (deps.current() !== visit) throw new WidgetError('session_ended', { terminal: true })
       const goesOn = content.sessionId === before.sessionId
       if (goesOn) {

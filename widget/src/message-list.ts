@@ -93,6 +93,6 @@ function isWhole(message: Partial<ServiceMessage>): message is ServiceMessage {
 }
 
 function isSame(a: WidgetMessage, b: WidgetMessage): boolean {
-  const shallow = (one: WidgetMessage) => JSON.stringify(Object.entries(one).sort(([x], [y]) => (x < y ? -1 : 1)))
-  return shallow(a) === shallow(b)
+  const names = Object.keys({ ...a, ...b }) as (keyof WidgetMessage)[]
+  return names.every((name) => JSON.stringify(a[name]) === JSON.stringify(b[name]))
 }

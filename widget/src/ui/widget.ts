@@ -75,7 +75,7 @@ export function createWidget(
   hostOf: () => LauncherHost,
 ): ServiceWidget {
   const emitter = createEmitter<WidgetEventMap>()
-  const platform = { ...pagePlatform, storage: storageFor(options.storage ?? 'session'), ...options.platform }
+  const platform = { ...pagePlatform(), storage: storageFor(options.storage ?? 'session'), ...options.platform }
   const client = createServiceClient(
     { pageContext: pageContextOf, ...options, locale: locale ?? browserLocale(), platform },
     emitter,
