@@ -8,6 +8,7 @@ import {
   type Shop,
   soon,
   toldOf,
+  untilOnline,
   untilSent,
   write,
 } from '../support/shop.ts'
@@ -46,7 +47,7 @@ describe('a visitor with a bad network', () => {
 
     await context.setOffline(false)
     await untilSent(page, 'and another')
-    await page.getByText('We are online').waitFor()
+    await untilOnline(page)
     await expectEachOnce(shop, visit, ['before', 'said meanwhile', 'written offline', 'and another'])
     expect(visit.complaints).toEqual([])
     await context.close()
@@ -81,7 +82,7 @@ describe('a visitor with a bad network', () => {
       { status: 202, replayed: undefined, key: answers[0]?.key },
       { status: 202, replayed: 'true', key: answers[0]?.key },
     ])
-    await page.getByText('We are online').waitFor()
+    await untilOnline(page)
     await expectEachOnce(shop, visit, ['before', 'stored, and unanswered'])
     expect(visit.complaints).toEqual([])
     await context.close()
@@ -93,7 +94,7 @@ describe('a visitor with a bad network', () => {
     await openChat(page)
     await write(page, 'before')
     await untilSent(page, 'before')
-    await page.getByText('We are online').waitFor()
+    await untilOnline(page)
     await until('an open stream', () => {
       shop.network.freeze(stream)
       return shop.network.frozen() > 0
@@ -106,7 +107,7 @@ describe('a visitor with a bad network', () => {
 
     shop.network.thaw()
     await page.getByText('into the silence').waitFor()
-    await page.getByText('We are online').waitFor()
+    await untilOnline(page)
     await shop.agentSays(visit.session().conversationId, 'live again')
     await page.getByText('live again').waitFor()
     await expectEachOnce(shop, visit, ['before', 'into the silence', 'sending still works', 'live again'])

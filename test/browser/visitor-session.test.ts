@@ -8,6 +8,7 @@ import {
   openShop,
   type Shop,
   soon,
+  untilOnline,
   untilSent,
   write,
 } from '../support/shop.ts'
@@ -47,7 +48,7 @@ describe('a visitor of the shop', () => {
     for (const one of [page, copy]) {
       await one.getByText('hello to both of you').waitFor()
       await expectEachOnce(shop, { ...visit, page: one }, all)
-      await one.getByText('We are online').waitFor()
+      await untilOnline(one)
     }
     const stored = await shop.messagesOf(visit.session().conversationId)
     expect(new Set(stored.flatMap((message) => message.sessionId ?? []))).toEqual(new Set([sessionId]))

@@ -7,6 +7,7 @@ import {
   type Shop,
   soon,
   toldOf,
+  untilOnline,
   untilSent,
   write,
 } from '../support/shop.ts'
@@ -61,7 +62,7 @@ describe('the workbench of the demo shop', () => {
       await page.getByRole('radio', { name: /^No trouble/ }).check()
       await untilSent(page, 'in trouble')
       await page.locator('.bubble', { hasText: 'an answer' }).waitFor()
-      await page.getByText('We are online').waitFor()
+      await untilOnline(page)
       await expectEachOnce(shop, visit, ['before', 'in trouble', 'an answer'])
       await visit.context.close()
     },

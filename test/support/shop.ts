@@ -149,6 +149,9 @@ export async function untilSent(page: Page, body: string) {
     .waitFor()
 }
 
+/** Waits until the chat says that it hears what is said. */
+export const untilOnline = (page: Page) => page.locator('[data-service-widget] .header[data-state="online"]').waitFor()
+
 /** What stands below a message: its time, its state. */
 export const toldOf = (page: Page, body: string) => rows(page, body).locator('.meta').innerText()
 
