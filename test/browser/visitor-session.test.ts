@@ -91,10 +91,7 @@ describe('a visitor of the shop', () => {
       const { session } = await shop.operator.sessions.getSession({ sessionId: visit.session().sessionId })
       return session?.externalSubject ?? 'nobody'
     }
-    const press = async (name: string) => {
-      await page.getByRole('button', { name }).click()
-      await page.waitForURL('**/account')
-    }
+    const press = (name: string) => page.getByRole('button', { name }).click()
     await openChat(page)
     await write(page, 'written before signing in')
     await untilSent(page, 'written before signing in')
@@ -133,6 +130,7 @@ describe('a visitor of the shop', () => {
     expect([adas.conversationId, jonass.conversationId]).not.toContain(visit.session().conversationId)
 
     await press('Sign in as Ada Berger')
+    await page.getByRole('heading', { name: 'Hello, Ada.' }).waitFor()
     await expect.poll(verifiedAs, soon).toBe('customer_1042')
     await reopen(page)
     await page.getByText('one more thing, Ms Berger').waitFor()
