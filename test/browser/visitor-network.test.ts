@@ -39,8 +39,8 @@ describe('a visitor with a bad network', () => {
     await expect.poll(() => bubbles(page), soon).toEqual(['before', 'written offline', 'and another'])
     await page.getByText('Connection lost. Reconnecting…').waitFor()
     for (const body of ['written offline', 'and another']) expect(await toldOf(page, body)).not.toMatch(told)
-    await shop.agentSays(visit.session().conversationId, 'said meanwhile')
-    expect((await shop.messagesOf(visit.session().conversationId)).map(({ body }) => body)).toEqual([
+    await shop.agentSays((await visit.session()).conversationId, 'said meanwhile')
+    expect((await shop.messagesOf((await visit.session()).conversationId)).map(({ body }) => body)).toEqual([
       'before',
       'said meanwhile',
     ])
@@ -99,7 +99,7 @@ describe('a visitor with a bad network', () => {
       shop.network.freeze(stream)
       return shop.network.frozen() > 0
     })
-    await shop.agentSays(visit.session().conversationId, 'into the silence')
+    await shop.agentSays((await visit.session()).conversationId, 'into the silence')
     await page.getByText('Connection lost. Reconnecting…').waitFor()
     await write(page, 'sending still works')
     await untilSent(page, 'sending still works')
@@ -108,7 +108,7 @@ describe('a visitor with a bad network', () => {
     shop.network.thaw()
     await page.getByText('into the silence').waitFor()
     await untilOnline(page)
-    await shop.agentSays(visit.session().conversationId, 'live again')
+    await shop.agentSays((await visit.session()).conversationId, 'live again')
     await page.getByText('live again').waitFor()
     await expectEachOnce(shop, visit, ['before', 'into the silence', 'sending still works', 'live again'])
     expect(visit.complaints).toEqual([])

@@ -34,7 +34,7 @@ describe('a visitor of the shop', () => {
     await openChat(page)
     await write(page, 'from the first tab')
     await untilSent(page, 'from the first tab')
-    const { sessionId } = visit.session()
+    const { sessionId } = await visit.session()
     const [copy] = await Promise.all([context.waitForEvent('page'), page.evaluate('void window.open(location.href)')])
     await openChat(copy)
     await copy.getByText('from the first tab').waitFor()
@@ -42,7 +42,7 @@ describe('a visitor of the shop', () => {
     await untilSent(copy, 'from the copy')
     await write(page, 'from the first tab again')
     await untilSent(page, 'from the first tab again')
-    await shop.agentSays(visit.session().conversationId, 'hello to both of you')
+    await shop.agentSays((await visit.session()).conversationId, 'hello to both of you')
 
     const all = ['from the first tab', 'from the copy', 'from the first tab again', 'hello to both of you']
     for (const one of [page, copy]) {
@@ -50,12 +50,12 @@ describe('a visitor of the shop', () => {
       await expectEachOnce(shop, { ...visit, page: one }, all)
       await untilOnline(one)
     }
-    const stored = await shop.messagesOf(visit.session().conversationId)
+    const stored = await shop.messagesOf((await visit.session()).conversationId)
     expect(new Set(stored.flatMap((message) => message.sessionId ?? []))).toEqual(new Set([sessionId]))
 
     // The tab that may have held the stream for both goes away.
     await page.close()
-    await shop.agentSays(visit.session().conversationId, 'and to the one that stays')
+    await shop.agentSays((await visit.session()).conversationId, 'and to the one that stays')
     await copy.getByText('and to the one that stays').waitFor()
     await expectEachOnce(shop, { ...visit, page: copy }, [...all, 'and to the one that stays'])
     expect(visit.complaints).toEqual([])
@@ -69,7 +69,7 @@ describe('a visitor of the shop', () => {
     await write(page, 'before')
     await untilSent(page, 'before')
     await field(page).fill('half a sen')
-    await shop.operator.sessions.revokeSession({ sessionId: visit.session().sessionId })
+    await shop.operator.sessions.revokeSession({ sessionId: (await visit.session()).sessionId })
     await page.getByText('This chat was ended by the site.').waitFor()
     expect(await isOpen(page)).toBe(false)
     await page.keyboard.press('Enter')
@@ -79,7 +79,7 @@ describe('a visitor of the shop', () => {
     await page.getByRole('button', { name: /^Open chat/ }).click()
     await page.getByText('This chat was ended by the site.').waitFor()
     expect(await isOpen(page)).toBe(false)
-    expect((await shop.messagesOf(visit.session().conversationId)).map(({ body }) => body)).toEqual(['before'])
+    expect((await shop.messagesOf((await visit.session()).conversationId)).map(({ body }) => body)).toEqual(['before'])
     expect(visit.complaints).toEqual([])
     await context.close()
   })
@@ -88,20 +88,20 @@ describe('a visitor of the shop', () => {
     const visit = await shop.visit()
     const { page, context } = visit
     const verifiedAs = async () => {
-      const { session } = await shop.operator.sessions.getSession({ sessionId: visit.session().sessionId })
+      const { session } = await shop.operator.sessions.getSession({ sessionId: (await visit.session()).sessionId })
       return session?.externalSubject ?? 'nobody'
     }
     const press = (name: string) => page.getByRole('button', { name }).click()
     await openChat(page)
     await write(page, 'written before signing in')
     await untilSent(page, 'written before signing in')
-    const anonymous = visit.session()
+    const anonymous = await visit.session()
 
     await page.goto(`${shop.origin}/account`)
     await press('Sign in as Ada Berger')
     await page.getByRole('heading', { name: 'Hello, Ada.' }).waitFor()
     await expect.poll(verifiedAs, soon).toBe('customer_1042')
-    const adas = visit.session()
+    const adas = await visit.session()
     expect(adas.conversationId).toBe(anonymous.conversationId)
     await reopen(page)
     await shop.agentSays(adas.conversationId, 'good evening, Ms Berger')
@@ -111,7 +111,7 @@ describe('a visitor of the shop', () => {
     await press('Switch to Jonas Lindqvist')
     await page.getByRole('heading', { name: 'Hello, Jonas.' }).waitFor()
     await expect.poll(verifiedAs, soon).toBe('customer_1107')
-    const jonass = visit.session()
+    const jonass = await visit.session()
     expect(jonass.sessionId).not.toBe(adas.sessionId)
     expect(jonass.conversationId).not.toBe(adas.conversationId)
     await reopen(page)
@@ -127,14 +127,14 @@ describe('a visitor of the shop', () => {
     await expect.poll(verifiedAs, soon).toBe('nobody')
     await reopen(page)
     expect(await bubbles(page)).toEqual([])
-    expect([adas.conversationId, jonass.conversationId]).not.toContain(visit.session().conversationId)
+    expect([adas.conversationId, jonass.conversationId]).not.toContain((await visit.session()).conversationId)
 
     await press('Sign in as Ada Berger')
     await page.getByRole('heading', { name: 'Hello, Ada.' }).waitFor()
     await expect.poll(verifiedAs, soon).toBe('customer_1042')
     await reopen(page)
     await page.getByText('one more thing, Ms Berger').waitFor()
-    expect(visit.session().conversationId).toBe(adas.conversationId)
+    expect((await visit.session()).conversationId).toBe(adas.conversationId)
     await expectEachOnce(shop, visit, [
       'written before signing in',
       'good evening, Ms Berger',
@@ -150,7 +150,7 @@ describe('a visitor of the shop', () => {
     await openChat(page)
     await write(page, 'the very first')
     await untilSent(page, 'the very first')
-    const { conversationId } = visit.session()
+    const { conversationId } = await visit.session()
     for (let hundred = 0; hundred < 5; hundred += 1) {
       const numbers = Array.from({ length: hundred === 4 ? 99 : 100 }, (_, index) => hundred * 100 + index + 1)
       await Promise.all(numbers.map((number) => shop.agentSays(conversationId, `number ${number}.`)))

@@ -37,7 +37,7 @@ describe('the workbench of the demo shop', () => {
     await page.getByRole('radio', { name: /^Offline/, checked: true }).waitFor()
     await openChat(page)
     await expect.poll(() => toldOf(page, 'into the void'), soon).not.toMatch(/Sent/)
-    expect((await shop.messagesOf(visit.session().conversationId)).map(({ body }) => body)).toEqual(['before'])
+    expect((await shop.messagesOf((await visit.session()).conversationId)).map(({ body }) => body)).toEqual(['before'])
 
     await page.getByRole('radio', { name: /^No trouble/ }).check()
     await untilSent(page, 'into the void')
@@ -57,7 +57,7 @@ describe('the workbench of the demo shop', () => {
       await page.getByRole('tab', { name: 'Network' }).click()
       await page.getByRole('radio', { name: new RegExp(`^${name}`) }).check()
       await write(page, 'in trouble')
-      await shop.agentSays(visit.session().conversationId, 'an answer')
+      await shop.agentSays((await visit.session()).conversationId, 'an answer')
       await expect.poll(async () => (await bubbles(page)).includes('in trouble'), soon).toBe(true)
       await page.getByRole('radio', { name: /^No trouble/ }).check()
       await untilSent(page, 'in trouble')

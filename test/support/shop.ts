@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import type { Browser, BrowserContext, Page, Response } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, expect } from 'vitest'
 import { createDemoSite } from '../../widget/demo/server.ts'
 import { launchChromium } from './chromium.ts'
@@ -9,12 +9,17 @@ import { startStack } from './stack.ts'
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
 import type { TestDatabase } from './test-database.ts'
 
+interface VisitSession {
+  sessionId: string
+  conversationId: string
+}
+
 /** A visitor in a browser of their own: nothing is shared with the others. */
 export interface ShopVisit {
   page: Page
   context: BrowserContext
-  /** The session that the service gave this visitor last. */
-  session(): { sessionId: string; conversationId: string }
+  /** The session that the visitor's tab goes on with; where it has none any more, the one before. */
+  session(): Promise<VisitSession>
   /** What the pages complained of: errors, warnings, breaches of their Content-Security-Policy. */
   complaints: string[]
 }
@@ -70,24 +75,22 @@ export async function openShop(database: TestDatabase): Promise<Shop> {
     async visit(path = '/') {
       const context = await browser.newContext({ locale: 'en-GB', viewport: { width: 1200, height: 800 } })
       const complaints: string[] = []
-      let session: { sessionId: string; conversationId: string } | undefined
+      let known: VisitSession | undefined
       context.on('console', (message) => {
         const isOwnTrouble = /Failed to load resource|net::ERR_/.test(message.text())
         if (['error', 'warning'].includes(message.type()) && !isOwnTrouble) complaints.push(message.text())
       })
       context.on('weberror', (error) => complaints.push(String(error.error())))
-      context.on('response', async (response) => {
-        session = (await sessionIn(response)) ?? session
-      })
       const page = await context.newPage()
       await page.goto(origin + path)
       return {
         page,
         context,
         complaints,
-        session() {
-          if (!session) throw new Error('the visitor has no session yet')
-          return session
+        async session() {
+          known = (await keptSession(context.pages()[0]!, demo.siteKey)) ?? known
+          if (!known) throw new Error('the visitor has no session yet')
+          return known
         },
       }
     },
@@ -115,10 +118,13 @@ export async function openShop(database: TestDatabase): Promise<Shop> {
   }
 }
 
-async function sessionIn(response: Response) {
-  const isSession = /\/widget\/sessions(\/renew|\/identify)?$/.test(new URL(response.url()).pathname)
-  if (!isSession || !response.ok() || response.request().method() === 'OPTIONS') return undefined
-  return response.json().catch(() => undefined)
+/** As the package keeps it in the tab's storage. */
+async function keptSession(page: Page, siteKey: string): Promise<VisitSession | undefined> {
+  // A page on its way to another one has no storage to look into; whoever asks again finds it there.
+  const stored = await page
+    .evaluate<string | null>(`sessionStorage.getItem('service.widget.1.${siteKey}')`)
+    .catch(() => null)
+  return stored ? JSON.parse(stored).session : undefined
 }
 
 export const field = (page: Page) => page.getByRole('textbox', { name: 'Your message' })
@@ -163,7 +169,7 @@ export async function bubbles(page: Page): Promise<string[]> {
 
 /** Every message once, in the page and in the core, and in the same order. */
 export async function expectEachOnce(shop: Shop, { page, session }: ShopVisit, bodies: string[]) {
-  const stored = await shop.messagesOf(session().conversationId)
+  const stored = await shop.messagesOf((await session()).conversationId)
   expect(stored.map(({ body }) => body).toSorted()).toEqual(bodies.toSorted())
   expect(new Set(stored.map(({ messageId }) => messageId)).size).toBe(bodies.length)
   await expect.poll(() => bubbles(page), soon).toEqual(stored.map(({ body }) => body))
