@@ -18,7 +18,7 @@ interface View {
   viewport: { width: number; height: number }
   colorScheme: 'light' | 'dark'
   /** What is done once the conversation is there. */
-  then?: (page: Page) => Promise<unknown>
+  arrange?: (page: Page) => Promise<unknown>
 }
 
 const views: View[] = [
@@ -31,7 +31,7 @@ const views: View[] = [
     path: '/lamp/holm',
     viewport: wide,
     colorScheme: 'light',
-    async then(page) {
+    async arrange(page) {
       await page.getByRole('button', { name: 'Workbench' }).click()
       await page.getByRole('tab', { name: 'Network' }).click()
       await page.getByRole('radio', { name: /^Offline/ }).check()
@@ -45,14 +45,14 @@ const views: View[] = [
     path: '/lamps',
     viewport: wide,
     colorScheme: 'dark',
-    async then(page) {
+    async arrange(page) {
       await page.keyboard.press('Alt+Shift+E')
       await page.locator('.entries summary', { hasText: 'message.received' }).first().click()
     },
   },
 ]
 
-async function takePicture(browser: Browser, demo: DemoFile, { name, path = '/', then, ...look }: View) {
+async function takePicture(browser: Browser, demo: DemoFile, { name, path = '/', arrange, ...look }: View) {
   const { messaging } = operatorOf(demo.coreUrl, demo.serviceToken)
   const context = await browser.newContext({ ...look, locale: 'en-GB', reducedMotion: 'reduce' })
   const page = await context.newPage()
@@ -70,21 +70,21 @@ async function takePicture(browser: Browser, demo: DemoFile, { name, path = '/',
   }
   async function agentSays(body: string) {
     const [latest] = (await messaging.listConversations({ limit: 1 })).conversations
-    const clientOperationId = `${name}-${body.length}`
+    const clientOperationId = `${name}-${body.length}-${Date.now()}`
     await messaging.sendAgentMessage({
       conversationId: latest!.conversationId,
       clientOperationId,
       body,
       agent: { displayName: 'Ada' },
     })
-    await page.getByText(body.split('.')[0]!).waitFor()
+    await page.locator('[data-service-widget] .bubble', { hasText: body.split('.')[0]! }).waitFor()
   }
 
   await visitorSays('Do you ship to Graz?')
   await agentSays('We do. It takes two days, and from 120 euros on it is free.')
   await visitorSays('And if it does not fit?')
   await agentSays('Send it back within 60 days. See https://shop.example/returns for how.')
-  await then?.(page)
+  await arrange?.(page)
   await page.screenshot({ path: join(images, `${name}.png`) })
   await context.close()
 }
