@@ -41,6 +41,7 @@ export function lampsPage(kind: string | undefined): Page {
         ${(Object.keys(lampKinds) as LampKind[]).map((one) => choice(`/lamps/${one}`, lampKinds[one], one === chosen))}
       </nav>
       <p class="visually-hidden" role="status" data-lamps-count></p>
+      <h2 class="visually-hidden">The lamps</h2>
       <ul class="cards" data-lamps>${lamps.map((lamp) => card(lamp, chosen !== undefined && lamp.kind !== chosen))}</ul>`,
   }
 }
