@@ -36,7 +36,7 @@ async function startAll() {
     origin: `http://localhost:${DEMO_PORT}`,
   }
   // Whoever sees any part ready finds the demo there.
-  await seedDemo(core, coreConfig, addresses)
+  const { identity } = await seedDemo(core, coreConfig, addresses)
 
   const coreServer = await serveCore(core.context, { host: coreConfig.CORE_HOST, port: coreConfig.CORE_PORT }).catch(
     portTaken('CORE_PORT'),
@@ -54,10 +54,19 @@ async function startAll() {
   await gateway.listen({ port, host }).catch(portTaken('GATEWAY_PORT'))
 
   await built
-  const demo = await createDemoSite({ gatewayUrl: addresses.gatewayUrl, siteKey: demoIds.siteKey })
+  const agentCommand = answerCommand(addresses.coreUrl, coreConfig.DATA_DIR)
+  const { gatewayUrl } = addresses
+  const demo = await createDemoSite({ gatewayUrl, siteKey: demoIds.siteKey, identity, agentCommand })
   closers.push(() => closeServer(demo))
   await listen(demo, DEMO_PORT).catch(portTaken('DEMO_PORT'))
-  printGuide({ ...addresses, dataDir: coreConfig.DATA_DIR })
+  printGuide({ ...addresses, dataDir: coreConfig.DATA_DIR, agentCommand })
+}
+
+/** Answers the latest conversation. The token is read from a file, so that it stands in no page and in no shell's history. */
+function answerCommand(coreUrl: string, dataDir: string): string {
+  const service = `${coreUrl}/service.messaging.v1.MessagingService`
+  const json = "-H 'Content-Type: application/json'"
+  return `curl -K ${dataDir}/agent.curl ${service}/SendAgentMessage ${json} -d '{"conversationId":"'$(curl -sK ${dataDir}/agent.curl ${service}/ListConversations ${json} -d '{"limit":1}' | grep -o 'cnv_[a-z0-9]*' | head -n 1)'","clientOperationId":"'$(date +%s)'","body":"Hello, how can I help?","agent":{"displayName":"Ada"}}'`
 }
 
 function printGuide({
@@ -65,14 +74,14 @@ function printGuide({
   coreUrl,
   origin,
   dataDir,
+  agentCommand,
 }: {
   gatewayUrl: string
   coreUrl: string
   origin: string
   dataDir: string
+  agentCommand: string
 }) {
-  const service = `${coreUrl}/service.messaging.v1.MessagingService`
-  const json = "-H 'Content-Type: application/json'"
   console.log(`
 Service is ready.
 
@@ -83,7 +92,7 @@ Service is ready.
 
 Answer the latest conversation as an agent:
 
-  curl -K ${dataDir}/agent.curl ${service}/SendAgentMessage ${json} -d '{"conversationId":"'$(curl -sK ${dataDir}/agent.curl ${service}/ListConversations ${json} -d '{"limit":1}' | grep -o 'cnv_[a-z0-9]*' | head -n 1)'","clientOperationId":"'$(date +%s)'","body":"Hello, how can I help?","agent":{"displayName":"Ada"}}'
+  ${agentCommand}
 
 Ctrl-C stops everything.
 `)

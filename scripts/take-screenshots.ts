@@ -1,7 +1,7 @@
 // Takes the documents' pictures of the demo shop: `npm start` in one terminal, `npm run docs:images` in another.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { readCoreConfig } from '../core/config.ts'
 import type { DemoFile } from '../core/demo-seed.ts'
 import { launchChromium } from '../test/support/chromium.ts'
@@ -9,19 +9,54 @@ import { operatorOf } from '../test/support/operator.ts'
 
 const images = join(import.meta.dirname, '../docs/images')
 const desktop = { width: 1280, height: 800 }
+const wide = { width: 1440, height: 860 }
 const phone = { width: 390, height: 844 }
 
-const views = [
+interface View {
+  name: string
+  path?: string
+  viewport: { width: number; height: number }
+  colorScheme: 'light' | 'dark'
+  /** What is done once the conversation is there. */
+  arrange?: (page: Page) => Promise<unknown>
+}
+
+const views: View[] = [
   { name: 'demo-shop', viewport: desktop, colorScheme: 'light' },
   { name: 'demo-shop-dark', viewport: desktop, colorScheme: 'dark' },
   { name: 'demo-shop-phone', viewport: phone, colorScheme: 'light' },
   { name: 'demo-shop-phone-dark', viewport: phone, colorScheme: 'dark' },
-] as const
+  {
+    name: 'demo-shop-workbench',
+    path: '/lamp/holm',
+    viewport: wide,
+    colorScheme: 'light',
+    async arrange(page) {
+      await page.getByRole('button', { name: 'Workbench' }).click()
+      await page.getByRole('tab', { name: 'Network' }).click()
+      await page.getByRole('radio', { name: /^Offline/ }).check()
+      await page.getByRole('textbox', { name: 'Your message' }).fill('Then I take one!')
+      await page.keyboard.press('Enter')
+      await page.getByText('Connection lost. Reconnecting…').waitFor()
+    },
+  },
+  {
+    name: 'demo-shop-events',
+    path: '/lamps',
+    viewport: wide,
+    colorScheme: 'dark',
+    async arrange(page) {
+      await page.keyboard.press('Alt+Shift+E')
+      await page.locator('.entries summary', { hasText: 'message.received' }).first().click()
+    },
+  },
+]
 
-async function takePicture(browser: Browser, demo: DemoFile, { name, ...look }: (typeof views)[number]) {
+async function takePicture(browser: Browser, demo: DemoFile, { name, path = '/', arrange, ...look }: View) {
   const { messaging } = operatorOf(demo.coreUrl, demo.serviceToken)
-  const page = await (await browser.newContext({ ...look, reducedMotion: 'reduce' })).newPage()
-  await page.goto(demo.origin)
+  const context = await browser.newContext({ ...look, locale: 'en-GB', reducedMotion: 'reduce' })
+  const page = await context.newPage()
+  await page.goto(demo.origin + path)
   await page.getByRole('button', { name: /^Open chat/ }).click()
   const field = page.getByRole('textbox', { name: 'Your message' })
 
@@ -35,22 +70,23 @@ async function takePicture(browser: Browser, demo: DemoFile, { name, ...look }: 
   }
   async function agentSays(body: string) {
     const [latest] = (await messaging.listConversations({ limit: 1 })).conversations
-    const clientOperationId = `${name}-${body.length}`
+    const clientOperationId = `${name}-${body.length}-${Date.now()}`
     await messaging.sendAgentMessage({
       conversationId: latest!.conversationId,
       clientOperationId,
       body,
       agent: { displayName: 'Ada' },
     })
-    await page.getByText(body.split('.')[0]!).waitFor()
+    await page.locator('[data-service-widget] .bubble', { hasText: body.split('.')[0]! }).waitFor()
   }
 
   await visitorSays('Do you ship to Graz?')
-  await agentSays('We do. It takes two days, and from 60 euros on it is free.')
+  await agentSays('We do. It takes two days, and from 120 euros on it is free.')
   await visitorSays('And if it does not fit?')
-  await agentSays('Send it back within 30 days. See https://shop.example/returns for how.')
+  await agentSays('Send it back within 60 days. See https://shop.example/returns for how.')
+  await arrange?.(page)
   await page.screenshot({ path: join(images, `${name}.png`) })
-  await page.context().close()
+  await context.close()
 }
 
 const demo: DemoFile = JSON.parse(await readFile(join(readCoreConfig().DATA_DIR, 'demo.json'), 'utf8'))

@@ -1,28 +1,56 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, it } from 'vitest'
-import { buildWidget, buildWidgetIfStale, widgetDist } from './build.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type BuiltFile, buildWidget, buildWidgetIfStale, widgetDist } from './build.ts'
+import { measureSizes } from './sizes.ts'
 
 const source = fileURLToPath(new URL('src/', import.meta.url))
-const budgets: Record<string, number> = { 'service-widget.js': 22 * 1024, 'widget.js': 20 * 1024 }
 
 describe('the built widget', () => {
-  it('stays inside its budget, and is not built again while nothing changed', async () => {
-    const files = await buildWidget()
-    expect(files.map(({ name }) => name)).toEqual(Object.keys(budgets))
-    for (const { name, gzipBytes } of files) expect(gzipBytes, name).toBeLessThan(budgets[name]!)
-    expect(await buildWidgetIfStale()).toEqual([])
+  let files: BuiltFile[]
+  beforeAll(async () => {
+    files = await buildWidget()
+  })
+  const code = (pattern: RegExp) => files.filter(({ name }) => pattern.test(name)).map(({ content }) => String(content))
+
+  it('keeps every promise about its size', () => {
+    const sizes = measureSizes(files)
+    expect(sizes).toHaveLength(5)
+    for (const { name, bytes, limit } of sizes) {
+      expect(bytes, name).toBeGreaterThan(500)
+      expect(bytes, name).toBeLessThanOrEqual(limit)
+    }
   })
 
-  it('needs nothing that a strict page forbids, and keeps nothing beyond the tab', async () => {
-    await buildWidgetIfStale()
-    for (const name of Object.keys(budgets)) {
-      const code = await readFile(join(widgetDist, name), 'utf8')
-      expect(code).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function\(/)
-      expect(code).not.toMatch(/localStorage|document\.cookie|indexedDB/)
-      expect(code.match(/\bimport\s*[({'"]/g)).toBeNull()
+  it('is not built again while nothing changed, and comes out whole when several processes build at once', async () => {
+    expect(await buildWidgetIfStale()).toEqual([])
+    const [one, other] = await Promise.all([buildWidget(), buildWidget()])
+    expect(one.map(({ name }) => name)).toEqual(other.map(({ name }) => name))
+    for (const { name, content } of one) expect(await readFile(join(widgetDist, name))).toEqual(content)
+    expect((await readdir(widgetDist)).filter((name) => name.startsWith('.'))).toEqual([])
+  })
+
+  it('needs nothing that a strict page forbids, and keeps nothing beyond the tab', () => {
+    for (const text of code(/\.js$/)) {
+      expect(text).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function\(/)
+      expect(text).not.toMatch(/localStorage|document\.cookie|indexedDB/)
     }
+  })
+
+  it('names its later parts by their content, relative to itself', () => {
+    const [loader] = code(/^widget\.js$/)
+    const chat = files.find(({ name }) => name.startsWith('widget/chat-'))!.name
+    expect(loader).toContain(`./${chat}`)
+    const [text] = code(/^widget\/chat-/)
+    for (const language of ['de', 'es', 'fr', 'ar', 'ja'])
+      expect(text).toMatch(new RegExp(`\\./${language}-[\\w-]+\\.js`))
+    expect(text).not.toMatch(/^import\s/)
+  })
+
+  it('has a headless client without a page', () => {
+    for (const text of code(/^client\.js$/)) expect(text).not.toMatch(/document|attachShadow/)
+    expect(code(/^client\.js$/)).toHaveLength(1)
   })
 })
 

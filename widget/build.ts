@@ -1,55 +1,79 @@
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { gzipSync } from 'node:zlib'
-import { build } from 'vite'
-import { packageBuild, scriptTagBuild } from './vite.config.ts'
+import { build, type InlineConfig } from 'vite'
+import { chatBuild, loaderBuild, packageBuild } from './vite.config.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
-/** Where the built files are: `service-widget.js`, the package, and `widget.js`, the script tag's build. */
+/**
+ * Where the built files are. `widget.js` and the folder `widget/` beside it are what a server gives out at those very paths, the
+ * folder's files for ever; `index.js`, `client.js` and `chunks/` are the package's.
+ */
 export const widgetDist = join(folder, 'dist')
 
+/** Files of earlier builds that pages already open may still ask for are kept so long. */
+const keepOldMs = 24 * 60 * 60_000
+
 export interface BuiltFile {
+  /** Path below `dist`. */
   name: string
-  bytes: number
-  gzipBytes: number
+  content: Buffer
 }
 
 /**
- * Builds both files into `dist`. They are moved there whole, so that builds running at the same time, or a server reading
- * the old ones, never meet half a file.
+ * Builds everything into `dist`. Files are moved there whole, and `widget.js` last, so that builds running at the same
+ * time, or a server reading the old ones, never meet half a file or one that names another which is not there.
  */
 export async function buildWidget(): Promise<BuiltFile[]> {
   await mkdir(widgetDist, { recursive: true })
   const outDir = await mkdtemp(join(widgetDist, '.build-'))
+  const into = (config: InlineConfig) => build({ ...config, build: { ...config.build, outDir } })
   try {
-    await Promise.all(
-      [packageBuild, scriptTagBuild].map((config) => build({ ...config, build: { ...config.build, outDir } })),
-    )
-    const names = await readdir(outDir)
-    return await Promise.all(
-      names.sort().map(async (name) => {
-        const content = await readFile(join(outDir, name))
-        await rename(join(outDir, name), join(widgetDist, name))
-        return { name, bytes: content.length, gzipBytes: gzipSync(content, { level: 9 }).length }
-      }),
-    )
+    await Promise.all([into(packageBuild), into(chatBuild)])
+    const chat = (await readdir(join(outDir, 'widget'))).find((name) => name.startsWith('chat-'))
+    await into(loaderBuild(`./widget/${chat}`))
+    const names = await filesIn(outDir)
+    const files = await Promise.all(names.map(async (name) => ({ name, content: await readFile(join(outDir, name)) })))
+    for (const name of names.sort((a, b) => Number(a === 'widget.js') - Number(b === 'widget.js'))) {
+      await mkdir(dirname(join(widgetDist, name)), { recursive: true })
+      await rename(join(outDir, name), join(widgetDist, name))
+    }
+    await dropOld(names)
+    return files
   } finally {
     await rm(outDir, { recursive: true, force: true })
   }
 }
 
-/** Builds only where a built file is missing or older than a source. Answers what was built. */
+/** Builds only where `widget.js`, the last file of a build, is missing or older than a source. Answers what was built. */
 export async function buildWidgetIfStale(): Promise<BuiltFile[]> {
-  const built = await Promise.all(['service-widget.js', 'widget.js'].map((name) => modifiedAt(join(widgetDist, name))))
-  const sources = (await readdir(join(folder, 'src'), { recursive: true })).filter((name) => !name.endsWith('.test.ts'))
+  const sources = (await filesIn(join(folder, 'src'))).filter((name) => !name.endsWith('.test.ts'))
   const changed = await Promise.all(
     [...sources.map((name) => join('src', name)), 'vite.config.ts', 'build.ts'].map((name) =>
       modifiedAt(join(folder, name)),
     ),
   )
-  return Math.min(...built) > Math.max(...changed) ? [] : buildWidget()
+  return (await modifiedAt(join(widgetDist, 'widget.js'))) > Math.max(...changed) ? [] : buildWidget()
+}
+
+async function dropOld(current: string[]) {
+  const kept = new Set(current)
+  const hashed = (await filesIn(widgetDist)).filter((name) => name.startsWith('widget/') && !kept.has(name))
+  for (const name of hashed) {
+    const path = join(widgetDist, name)
+    if ((await modifiedAt(path)) < Date.now() - keepOldMs) await rm(path, { force: true })
+  }
+}
+
+/** Paths of the files below a folder, leaving out what begins with a dot. */
+async function filesIn(path: string): Promise<string[]> {
+  const entries = await readdir(path, { recursive: true, withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(path.length).replace(/^\//, ''))
+    .filter((name) => !name.startsWith('.'))
+    .sort()
 }
 
 async function modifiedAt(path: string): Promise<number> {
@@ -60,7 +84,6 @@ async function modifiedAt(path: string): Promise<number> {
 }
 
 if (import.meta.main) {
-  for (const { name, bytes, gzipBytes } of await buildWidget()) {
-    console.log(`${name}: ${(bytes / 1024).toFixed(1)} KiB, ${(gzipBytes / 1024).toFixed(1)} KiB gzip`)
-  }
+  if (process.argv.includes('--clean')) await rm(widgetDist, { recursive: true, force: true })
+  await buildWidget()
 }

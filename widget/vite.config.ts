@@ -1,37 +1,60 @@
 import { fileURLToPath } from 'node:url'
-import { defineConfig, type InlineConfig } from 'vite'
+import type { InlineConfig } from 'vite'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 
-const base: InlineConfig = {
-  root,
-  configFile: false,
-  logLevel: 'warn',
-  publicDir: false,
+interface Output {
+  /** Names of the files made, and the source each begins with. */
+  input: Record<string, string>
+  entryFileNames: string
+  chunkFileNames: string
+  format?: 'es' | 'iife'
+  define?: Record<string, string>
 }
 
-/** `service-widget.js`: the package, an ES module. */
-export const packageBuild: InlineConfig = {
-  ...base,
-  build: {
-    target: 'es2022',
-    emptyOutDir: false,
-    lib: { entry: 'src/index.ts', formats: ['es'], fileName: () => 'service-widget.js' },
-    minify: true,
-    reportCompressedSize: false,
-  },
+function outputOf({ input, define, format = 'es', ...names }: Output): InlineConfig {
+  return {
+    root,
+    configFile: false,
+    logLevel: 'warn',
+    publicDir: false,
+    base: './',
+    define,
+    build: {
+      target: 'es2022',
+      emptyOutDir: false,
+      minify: true,
+      modulePreload: false,
+      reportCompressedSize: false,
+      rolldownOptions: { input, preserveEntrySignatures: 'strict', output: { ...names, format } },
+    },
+  }
 }
 
-/** `widget.js`: the same, starting itself from a script element. */
-export const scriptTagBuild: InlineConfig = {
-  ...base,
-  build: {
-    target: 'es2022',
-    emptyOutDir: false,
-    lib: { entry: 'src/ui/script-tag.ts', formats: ['iife'], name: 'ServiceWidgetScript', fileName: () => 'widget.js' },
-    minify: true,
-    reportCompressedSize: false,
-  },
-}
+/** The package's entries: ES modules that share what they have in common, the languages apart. */
+export const packageBuild = outputOf({
+  input: { index: 'src/index.ts', client: 'src/client-entry.ts' },
+  entryFileNames: '[name].js',
+  chunkFileNames: 'chunks/[name].js',
+})
 
-export default defineConfig(packageBuild)
+/** What the script tag fetches when the chat is opened. Named after the content, so that it may be kept for ever. */
+export const chatBuild = outputOf({
+  input: { chat: 'src/ui/chat.ts' },
+  entryFileNames: 'widget/[name]-[hash].js',
+  chunkFileNames: 'widget/[name]-[hash].js',
+})
+
+/**
+ * `widget.js`: a classic script, since only such a one knows its own element.
+ *
+ * @param chatModule address of the chat, relative to `widget.js`
+ */
+export const loaderBuild = (chatModule: string) =>
+  outputOf({
+    input: { widget: 'src/ui/loader.ts' },
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name].js',
+    format: 'iife',
+    define: { CHAT_MODULE: JSON.stringify(chatModule) },
+  })

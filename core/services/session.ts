@@ -161,7 +161,7 @@ function toSession(session: Session, now: number) {
 }
 
 /** Languages that the browser package speaks. */
-const supportedLocales = ['en']
+const supportedLocales = ['en', 'de', 'es', 'fr', 'ar', 'ja']
 
 function toWidgetConfig(installation: Installation, config: CoreConfig): MessageInitShape<typeof WidgetConfigSchema> {
   const { publicSiteKey, defaultLocale, appearance, capabilities, forms } = installation

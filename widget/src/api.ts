@@ -1,4 +1,5 @@
 import { WidgetError } from './errors.ts'
+import type { MessageInput } from './outbox.ts'
 import type { Clock } from './platform.ts'
 import type { AcceptedMessage, HistoryPage, PageContext, SessionContent, WidgetConfig } from './types.ts'
 
@@ -17,7 +18,7 @@ export interface ApiOptions {
   clock: Clock
 }
 
-interface RequestParts {
+export interface RequestParts {
   method: 'GET' | 'POST' | 'DELETE'
   path: string
   query?: Record<string, number | undefined>
@@ -26,14 +27,6 @@ interface RequestParts {
   idempotencyKey?: string
   headers?: Record<string, string>
   signal?: AbortSignal
-}
-
-export interface MessageInput {
-  clientOperationId: string
-  body: string
-  contentType: 'text'
-  locale?: string
-  pageContext?: PageContext
 }
 
 export type Api = ReturnType<typeof createApi>
@@ -46,31 +39,40 @@ export type Api = ReturnType<typeof createApi>
 export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
   const base = apiBaseUrl.replace(/\/+$/, '') + WIDGET_PUBLIC_API_PREFIX
 
+  const post = <Answer>(path: string, body: unknown, idempotencyKey?: string, grant?: string) =>
+    call<Answer>({ method: 'POST', path, body, idempotencyKey, grant })
+
   return {
-    config: (siteKey: string) => json<WidgetConfig>({ method: 'GET', path: `/config/${encodeURIComponent(siteKey)}` }),
+    /** One call of any JSON route. Resolves to undefined where the answer has no body. */
+    call,
+
+    config: (siteKey: string) => call<WidgetConfig>({ method: 'GET', path: `/config/${encodeURIComponent(siteKey)}` }),
 
     createSession: (
       input: { publicSiteKey: string; clientInstanceId: string; locale?: string; pageContext?: PageContext },
       idempotencyKey: string,
-    ) => json<SessionContent>({ method: 'POST', path: '/sessions', body: input, idempotencyKey }),
+    ) => post<SessionContent>('/sessions', input, idempotencyKey),
 
     renewSession: (
       input: { sessionId: string; renewalToken: string; lastSeenEventId?: string },
       grant: string,
       idempotencyKey: string,
-    ) => json<SessionContent>({ method: 'POST', path: '/sessions/renew', body: input, grant, idempotencyKey }),
+    ) => post<SessionContent>('/sessions/renew', input, idempotencyKey, grant),
+
+    identify: (assertion: string, grant: string, idempotencyKey: string) =>
+      post<SessionContent>('/sessions/identify', { assertion }, idempotencyKey, grant),
+
+    clearIdentity: (grant: string, idempotencyKey: string) =>
+      call<SessionContent>({ method: 'DELETE', path: '/sessions/identify', grant, idempotencyKey }),
+
+    closeSession: (scope: 'panel' | 'continuity', grant: string, idempotencyKey: string) =>
+      post<{ sessionId: string; state: 'active' | 'closed' }>('/sessions/close', { scope }, idempotencyKey, grant),
 
     sendMessage: (input: MessageInput, grant: string) =>
-      json<AcceptedMessage>({
-        method: 'POST',
-        path: '/messages',
-        body: input,
-        grant,
-        idempotencyKey: input.clientOperationId,
-      }),
+      post<AcceptedMessage>('/messages', input, input.clientOperationId, grant),
 
     history: (range: { afterSequence?: number; beforeSequence?: number; limit?: number }, grant: string) =>
-      json<HistoryPage>({ method: 'GET', path: '/messages', query: range, grant }),
+      call<HistoryPage>({ method: 'GET', path: '/messages', query: range, grant }),
 
     /** Opens the event stream: resolves once the headers of a 200 stream are there; its body is still to be read. */
     async events(
@@ -78,9 +80,8 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       grant: string,
       signal: AbortSignal,
     ): Promise<Response> {
-      const headers: Record<string, string> = { Accept: 'text/event-stream' }
-      if (position.lastEventId) headers['Last-Event-ID'] = position.lastEventId
-      const query = { afterSequence: position.afterSequence }
+      const { lastEventId, ...query } = position
+      const headers = { Accept: 'text/event-stream', ...(lastEventId && { 'Last-Event-ID': lastEventId }) }
       const response = await exchange({ method: 'GET', path: '/events', query, grant, headers, signal })
       const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream')
       if (response.status === 200 && isStream && response.body) return response
@@ -89,12 +90,12 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     },
   }
 
-  async function json<Answer>(parts: RequestParts): Promise<Answer> {
+  async function call<Answer>(parts: RequestParts): Promise<Answer> {
     const controller = new AbortController()
     const timer = clock.setTimeout(() => controller.abort(), requestTimeoutMs)
     try {
       const response = await exchange({ ...parts, signal: controller.signal })
-      return (await response.json()) as Answer
+      return (response.status === 204 ? undefined : await response.json()) as Answer
     } catch (error) {
       if (controller.signal.aborted) throw new WidgetError('timeout', { retryable: true })
       if (error instanceof WidgetError) throw error
@@ -110,13 +111,14 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     if (parts.grant) headers.Authorization = `Bearer ${parts.grant}`
     if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
     if (parts.body !== undefined) headers['Content-Type'] = 'application/json'
-    const query = Object.entries(parts.query ?? {}).flatMap(([name, value]) =>
-      value === undefined ? [] : `${name}=${value}`,
-    )
+    const query = Object.entries(parts.query ?? {})
+      .filter(([, value]) => value !== undefined)
+      .map((pair) => pair.join('='))
+      .join('&')
 
     let response: Response
     try {
-      response = await fetch(base + parts.path + (query.length > 0 ? `?${query.join('&')}` : ''), {
+      response = await fetch(base + parts.path + (query && `?${query}`), {
         method: parts.method,
         headers,
         body: parts.body === undefined ? undefined : JSON.stringify(parts.body),
@@ -136,36 +138,16 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
 }
 
 async function errorOf(response: Response): Promise<WidgetError> {
-  const { status } = response
+  const { status, headers } = response
+  const hint = Number(headers.get('Retry-After') ?? Number.NaN)
   const envelope: unknown = await response.json().catch(() => undefined)
-  const hintMs = retryAfterMs(response.headers.get('Retry-After'))
-  if (!isEnvelope(envelope)) {
-    const retryable = status === 429 || status === 408 || status >= 500
-    return new WidgetError('unexpected_response', { status, retryable, retryAfterMs: hintMs })
+  const { code, retryable, terminal, retryAfter, correlationId } = (envelope ?? {}) as Record<string, unknown>
+  const asked = typeof retryAfter === 'number' ? retryAfter : hint
+  const retryAfterMs = asked >= 0 ? asked * 1_000 : undefined
+  if (typeof code !== 'string' || typeof retryable !== 'boolean' || typeof terminal !== 'boolean') {
+    const mayPass = status === 429 || status === 408 || status >= 500
+    return new WidgetError('unexpected_response', { status, retryable: mayPass, retryAfterMs })
   }
-  return new WidgetError(envelope.code, {
-    status,
-    retryable: envelope.retryable,
-    terminal: envelope.terminal,
-    retryAfterMs: typeof envelope.retryAfter === 'number' ? envelope.retryAfter * 1000 : hintMs,
-    correlationId: typeof envelope.correlationId === 'string' ? envelope.correlationId : undefined,
-  })
-}
-
-interface Envelope {
-  code: string
-  retryable: boolean
-  terminal: boolean
-  retryAfter?: unknown
-  correlationId?: unknown
-}
-
-function isEnvelope(value: unknown): value is Envelope {
-  if (typeof value !== 'object' || value === null) return false
-  const { code, retryable, terminal } = value as Record<string, unknown>
-  return typeof code === 'string' && typeof retryable === 'boolean' && typeof terminal === 'boolean'
-}
-
-function retryAfterMs(header: string | null): number | undefined {
-  return header !== null && /^\d+$/.test(header) ? Number(header) * 1000 : undefined
+  const shown = typeof correlationId === 'string' ? correlationId : undefined
+  return new WidgetError(code, { status, retryable, terminal, retryAfterMs, correlationId: shown })
 }

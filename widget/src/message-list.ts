@@ -64,13 +64,8 @@ export function createMessageList() {
       return current && replace(current, { ...current, state: laterState(current.state, state) })
     },
 
-    /** Forgets what came from the service, so that a page of the history can be the new beginning. */
-    dropAccepted() {
-      messages = messages.filter((one) => !one.messageId)
-    },
-
-    clear() {
-      messages = []
+    keepOnly(isKept: (message: WidgetMessage) => boolean) {
+      messages = messages.filter(isKept)
     },
   }
 
@@ -98,6 +93,6 @@ function isWhole(message: Partial<ServiceMessage>): message is ServiceMessage {
 }
 
 function isSame(a: WidgetMessage, b: WidgetMessage): boolean {
-  const shallow = (one: WidgetMessage) => JSON.stringify(Object.entries(one).sort(([x], [y]) => (x < y ? -1 : 1)))
-  return shallow(a) === shallow(b)
+  const names = Object.keys({ ...a, ...b }) as (keyof WidgetMessage)[]
+  return names.every((name) => JSON.stringify(a[name]) === JSON.stringify(b[name]))
 }

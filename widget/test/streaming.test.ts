@@ -205,6 +205,20 @@ describe('a position that is no longer good', () => {
   })
 })
 
+describe('a browser that is sure to have no network', () => {
+  it('is not told that the chat is online, and goes on where it was once the network is back', async () => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    await harness.started()
+    harness.signal('offline')
+    await until(() => harness.client.connection() === 'reconnecting')
+    server.conversation('pk_friendly').agentSays('meanwhile')
+    harness.signal('online')
+    await until(() => harness.client.connection() === 'online' && harness.bodies().length === 1)
+    expect(harness.bodies()).toEqual(['meanwhile'])
+    expect(harness.count('message.received')).toBe(1)
+  })
+})
+
 describe('a terminal condition', () => {
   it.each([
     ['session.expired', 'SessionExpired', 401],

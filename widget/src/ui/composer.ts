@@ -37,7 +37,16 @@ export function createComposer(texts: WidgetTexts, onSend: (body: string) => str
 
   return {
     element: form,
-    focus: () => field.focus({ preventScroll: true }),
+    focus() {
+      // What was written while nothing was shown could not be measured.
+      refresh()
+      field.focus({ preventScroll: true })
+    },
+    draft: () => field.value,
+    setDraft(text: string) {
+      field.value = text
+      refresh()
+    },
     setLimit(characters: number) {
       field.maxLength = characters
     },

@@ -1,11 +1,16 @@
 import type { ConnectionState, WidgetConfig } from '../types.ts'
 import { element, icon } from './elements.ts'
 import { closeIcon } from './icons.ts'
-import { initialOf } from './initials.ts'
-import { safeHref } from './linkify.ts'
+import { initialOf, initialsOf } from './initials.ts'
+import { picture } from './picture.ts'
 import type { WidgetTexts } from './texts.ts'
 
 export type Header = ReturnType<typeof createHeader>
+
+export interface ShownAgent {
+  displayName?: string
+  avatarUrl?: string
+}
 
 /** Title, connection state and the button that closes the panel. */
 export function createHeader(texts: WidgetTexts, titleId: string, onClose: () => void) {
@@ -22,13 +27,20 @@ export function createHeader(texts: WidgetTexts, titleId: string, onClose: () =>
     element('div', { class: 'heading' }, title, status),
     close,
   )
-  let isAvailable = true
+  let shownConfig: WidgetConfig | undefined
+  let agent: ShownAgent | undefined
   let state: ConnectionState = 'idle'
   configure(undefined)
 
   return {
     element: header,
     configure,
+    /** Whoever looks after the conversation, where somebody does. */
+    setAgent(next: ShownAgent | undefined) {
+      if (next?.displayName === agent?.displayName && next?.avatarUrl === agent?.avatarUrl) return
+      agent = next
+      configure(shownConfig)
+    },
     setConnection(next: ConnectionState) {
       state = next
       showStatus()
@@ -36,20 +48,24 @@ export function createHeader(texts: WidgetTexts, titleId: string, onClose: () =>
   }
 
   function configure(config: WidgetConfig | undefined) {
+    shownConfig = config
     const shown = config?.appearance.title || texts.title
-    const logo = safeHref(config?.appearance.logoUrl ?? '')
+    const name = agent?.displayName
     title.replaceChildren(element('bdi', {}, shown))
-    mark.replaceChildren(logo ? element('img', { src: logo, alt: '' }) : initialOf(shown))
-    isAvailable = config?.availability.online ?? true
+    mark.replaceChildren(
+      name ? initialsOf(name) : initialOf(shown),
+      ...picture(name ? agent?.avatarUrl : config?.appearance.logoUrl),
+    )
     showStatus()
   }
 
   function showStatus() {
-    const live = isAvailable ? texts.online : texts.away
+    const isAvailable = shownConfig?.availability.online ?? true
+    const live = agent?.displayName ? texts.chattingWith(agent.displayName) : texts.online
     const told = {
       idle: '',
       connecting: texts.connecting,
-      online: live,
+      online: isAvailable ? live : texts.away,
       reconnecting: texts.reconnecting,
       ended: texts.ended,
     }

@@ -32,7 +32,7 @@ export function createMessageLog(deps: MessageLogDeps) {
   )
   const loading = element('div', { class: 'loading', hidden: true }, texts.loadingOlder)
   const list = element('div', { class: 'list', role: 'log', 'aria-live': 'polite', 'aria-label': texts.log })
-  const typing = element('div', { class: 'typing', role: 'status', hidden: true })
+  const typing = element('div', { class: 'typing', hidden: true })
   const jump = element('button', { class: 'jump', type: 'button', hidden: true }, icon(downIcon), texts.newMessages)
   const scroller = element('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': texts.log })
   scroller.append(loading, greeting, list, typing)

@@ -1,15 +1,16 @@
 import type { MessageAuthor, WidgetMessage } from '../types.ts'
+import type { Dates } from './dates.ts'
 import { element, icon } from './elements.ts'
 import { alertIcon } from './icons.ts'
 import { initialsOf } from './initials.ts'
-import { linkify, safeHref } from './linkify.ts'
+import { linkify } from './linkify.ts'
 import type { PlacedMessage } from './message-layout.ts'
+import { picture } from './picture.ts'
 import type { WidgetTexts } from './texts.ts'
 
 export interface RowContext {
   texts: WidgetTexts
-  locale: string | undefined
-  now: () => Date
+  dates: Dates
   onRetry(clientOperationId: string): void
 }
 
@@ -23,13 +24,13 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
   const { texts } = context
   const { author, body } = first.message
   const name = author.displayName || (author.kind === 'visitor' ? texts.you : texts.agent)
-  const day = element('div', { class: 'day' })
-  const label = element('div', { class: 'name' })
+  const day = element('div', { class: 'day', 'aria-live': 'off' })
+  const label = element('div', { class: 'name', 'aria-hidden': 'true' })
   const spoken = element('span', { class: 'visually-hidden' }, `${name}: `)
   // The direction is the text's own; the bubble's corners follow the page's.
   const written = element('div', { dir: 'auto' }, ...bodyNodes(body, texts))
   const bubble = element('div', { class: 'bubble' }, spoken, written)
-  const meta = element('div', { class: 'meta' })
+  const meta = element('div', { class: 'meta', 'aria-live': 'off' })
   const avatar = author.kind === 'agent' ? avatarOf(author, name) : undefined
   const column = element('div', { class: 'column' }, label, bubble, meta)
   const line = element('div', { class: 'line' }, ...(avatar ? [avatar] : []), column)
@@ -43,7 +44,7 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
     row.toggleAttribute('data-ends-group', endsGroup)
     row.dataset.state = message.state
     day.hidden = !startsDay
-    if (startsDay) day.textContent = dayName(new Date(message.createdAt), context)
+    if (startsDay) day.textContent = context.dates.day(message.createdAt)
     label.hidden = !startsGroup || author.kind !== 'agent'
     label.replaceChildren(...(label.hidden ? [] : [element('bdi', {}, name)]))
     const parts = metaParts(message, showsState, endsGroup)
@@ -54,13 +55,13 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
   function metaParts(message: WidgetMessage, showsState: boolean, endsGroup: boolean): Node[] {
     if (author.kind === 'visitor' && message.state === 'failed') return failedParts(message)
     const state = showsState && author.kind === 'visitor' ? stateText(message, texts) : ''
-    const time = message.messageId && (endsGroup || state) ? timeOf(message, context.locale) : ''
+    const time = message.messageId && (endsGroup || state) ? context.dates.time(message.createdAt) : ''
     const text = [time, state].filter(Boolean).join(' · ')
     return text ? [element('bdi', {}, text)] : []
   }
 
   function failedParts({ error, messageId, clientOperationId }: WidgetMessage): Node[] {
-    const told = element('span', { class: 'failure' }, icon(alertIcon), texts.notSent)
+    const told = element('span', { class: 'failure', role: 'alert' }, icon(alertIcon), texts.notSent)
     if (messageId || !clientOperationId || !error?.recoverable) return [told]
     const retry = element('button', { class: 'retry', type: 'button' }, texts.retry)
     retry.addEventListener('click', () => context.onRetry(clientOperationId))
@@ -77,14 +78,7 @@ function bodyNodes(body: string, texts: WidgetTexts): Node[] {
 }
 
 function avatarOf({ avatarUrl }: MessageAuthor, name: string): HTMLElement {
-  const avatar = element('span', { class: 'avatar', 'aria-hidden': 'true' }, initialsOf(name))
-  const src = safeHref(avatarUrl ?? '')
-  if (src) {
-    const image = element('img', { src, alt: '' })
-    image.addEventListener('error', () => image.remove())
-    avatar.append(image)
-  }
-  return avatar
+  return element('span', { class: 'avatar', 'aria-hidden': 'true' }, initialsOf(name), ...picture(avatarUrl))
 }
 
 /** Truthful about what the service has said: nothing is called sent before it has been accepted. */
@@ -92,16 +86,4 @@ function stateText({ state }: WidgetMessage, texts: WidgetTexts): string {
   if (state === 'pending') return texts.sending
   if (state === 'queued' || state === 'sent') return texts.sent
   return { retrying: texts.retrying, delivered: texts.delivered, read: texts.read, failed: texts.notSent }[state]
-}
-
-function timeOf({ createdAt }: WidgetMessage, locale: string | undefined): string {
-  return new Intl.DateTimeFormat(locale, { hour: 'numeric', minute: '2-digit' }).format(new Date(createdAt))
-}
-
-function dayName(date: Date, { texts, locale, now }: RowContext): string {
-  const today = now()
-  const yesterday = new Date(today.getFullYear(), today.getMonth(), today.getDate() - 1)
-  if (date.toDateString() === today.toDateString()) return texts.today
-  if (date.toDateString() === yesterday.toDateString()) return texts.yesterday
-  return new Intl.DateTimeFormat(locale, { dateStyle: 'long' }).format(date)
 }

@@ -1,10 +1,15 @@
 import type { ServiceClient } from '../client.ts'
 import { toWidgetError } from '../errors.ts'
 import { createComposer } from './composer.ts'
-import { element } from './elements.ts'
-import { createHeader } from './header.ts'
+import { createDates } from './dates.ts'
+import { element, setAttributes } from './elements.ts'
+import { keepFocusInside } from './focus-trap.ts'
+import { createHeader, type ShownAgent } from './header.ts'
 import { createMessageLog } from './message-log.ts'
 import type { WidgetTexts } from './texts.ts'
+
+/** Where the panel fills the screen; the style sheet has the same condition. */
+const fullScreenQuery = '(max-width: 480px), (max-height: 480px) and (pointer: coarse)'
 
 /** A start of typing ends by itself after this. */
 const typingLastsMs = 8_000
@@ -26,8 +31,7 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
   const composer = createComposer(texts, send)
   const log = createMessageLog({
     texts,
-    locale,
-    now: () => new Date(),
+    dates: createDates(locale, texts),
     onRetry: (clientOperationId) => void client.retryMessage(clientOperationId),
     loadOlder: client.loadOlder,
     hasOlder: client.hasOlder,
@@ -46,10 +50,18 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
     event.stopPropagation()
     onClose()
   })
+  // On a phone the panel is the whole page, and what lies behind it is out of reach.
+  const fullScreen = matchMedia(fullScreenQuery)
+  const followScreen = () => setAttributes(panel, { 'aria-modal': fullScreen.matches && 'true' })
+  fullScreen.addEventListener('change', followScreen)
+  followScreen()
+  keepFocusInside(panel, () => fullScreen.matches)
+  let assigned: ShownAgent | undefined | null = null
   let typingTimer: ReturnType<typeof setTimeout>
   let isLoaded = false
   configure()
   log.show(client.messages(), true)
+  showAgent()
 
   const subscriptions = [
     client.on('config.loaded', configure),
@@ -62,7 +74,10 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
       const quiet = !isLoaded && messages.length > 0 && messages.every((message) => message.messageId)
       isLoaded = isLoaded || messages.length > 0
       log.show(messages, quiet)
+      showAgent()
     }),
+    client.on('agent.assigned', ({ agent }) => showAgent(agent)),
+    client.on('agent.unassigned', () => showAgent(undefined, true)),
     client.on('typing.started', ({ author }) => {
       if (author?.kind !== 'visitor') setTyping(author?.displayName || texts.agent)
     }),
@@ -73,9 +88,11 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
   return {
     element: panel,
 
-    show() {
+    /** @param takesFocus whether the visitor is to go on here */
+    show(takesFocus: boolean) {
       panel.hidden = false
       log.toEnd()
+      if (!takesFocus) return
       // On a touch screen the keyboard would hide the conversation before it was read.
       if (matchMedia('(pointer: coarse)').matches || composer.element.hidden) panel.focus({ preventScroll: true })
       else composer.focus()
@@ -85,8 +102,12 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
       panel.hidden = true
     },
 
+    draft: composer.draft,
+    setDraft: composer.setDraft,
+
     dispose() {
       clearTimeout(typingTimer)
+      fullScreen.removeEventListener('change', followScreen)
       log.dispose()
       for (const unsubscribe of subscriptions) unsubscribe()
     },
@@ -98,6 +119,13 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
     header.setConnection(client.connection())
     log.setGreeting(config?.appearance.greeting || texts.greeting, config?.appearance.title || texts.title)
     if (config) composer.setLimit(config.limits.bodyMaxLength)
+  }
+
+  /** Who was assigned; where nobody told, after a reload, whoever wrote last. */
+  function showAgent(agent?: ShownAgent, isUnassigned = false) {
+    if (agent || isUnassigned) assigned = agent
+    const author = client.messages().findLast((message) => message.author.kind === 'agent')?.author
+    header.setAgent(assigned === null ? author : assigned)
   }
 
   function send(body: string): string | undefined {

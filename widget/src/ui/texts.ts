@@ -28,6 +28,8 @@ export interface WidgetTexts {
   retry: string
   typing: (name: string) => string
   newMessages: string
+  /** Tells who looks after the conversation. */
+  chattingWith: (name: string) => string
   loadingOlder: string
   opensInNewTab: string
   today: string
@@ -65,6 +67,7 @@ export const englishTexts: WidgetTexts = {
   retry: 'Retry',
   typing: (name) => `${name} is typing`,
   newMessages: 'New messages',
+  chattingWith: (name) => `You’re chatting with ${name}`,
   loadingOlder: 'Loading earlier messages…',
   opensInNewTab: 'opens in a new tab',
   today: 'Today',

@@ -1,24 +1,24 @@
-import { createServiceClient, type ServiceClientOptions } from '../client.ts'
+import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../client.ts'
 import { createEmitter, type Handler } from '../events.ts'
+import { storageFor } from '../storage.ts'
 import type { WidgetEventMap, WidgetMessage } from '../types.ts'
-import { accentColors } from './color.ts'
-import { element } from './elements.ts'
-import { createLauncher, type Launcher } from './launcher.ts'
+import { type Announcer, createAnnouncer } from './announcer.ts'
+import type { LauncherHost } from './launcher-host.ts'
+import { browserLocale, chooseLocale, languageOf, pageLocales } from './locale-choice.ts'
+import { loadTexts, widgetLocales } from './locales.ts'
 import { pageContextOf } from './page-context.ts'
-import { pageLifecycle } from './page-lifecycle.ts'
+import { pagePlatform } from './page-platform.ts'
 import { createPanel, type Panel } from './panel.ts'
-import { adoptStyles } from './stylesheet.ts'
+import { createShell, type Shell, type ShellOptions, type Theme } from './shell.ts'
 import { englishTexts, type WidgetTexts } from './texts.ts'
+import { createUnreadRecord } from './unread-record.ts'
 import { followVisualViewport } from './viewport.ts'
-import widgetCss from './widget.css?inline'
 
-export interface ServiceWidgetOptions extends ServiceClientOptions {
-  /** The page's CSP nonce, for browsers without constructable style sheets. */
-  nonce?: string
-  /** Replaces texts of the user interface. */
+export interface ServiceWidgetOptions extends ServiceClientOptions, ShellOptions {
+  /** Replaces texts of the user interface, in whatever language it speaks. */
   texts?: Partial<WidgetTexts>
-  /** Where the widget's element is added; the end of `body` if left out. */
-  container?: HTMLElement
+  /** Replaces texts in one language, or adds a language: keys are tags such as `de` or `de-CH`. */
+  localeTexts?: Record<string, Partial<WidgetTexts>>
 }
 
 /** The widget on a page. */
@@ -30,118 +30,222 @@ export interface ServiceWidget {
   mount(): Promise<void>
   /** Takes the widget off the page and closes its connection. A later `mount` goes on with the session. */
   unmount(): void
+  /** Opens the panel, and mounts the widget where it is not mounted. */
   open(): void
   /** Closes the panel. The session goes on. */
   close(): void
   toggle(): void
+  setOpen(isOpen: boolean): void
+  isOpen(): boolean
+  showLauncher(): void
+  /** Takes the launcher away, not the chat: the page opens it by `open`. */
+  hideLauncher(): void
+  setTheme(theme: Theme): void
+  /** Changes the language at once; undefined goes back to what page and browser ask for. */
+  setLocale(locale: string | undefined): void
+  /** Writes into the composer, for the visitor to send or not. */
+  prefill(text: string): void
+  /** Messages from the other side since the panel was last open. */
+  unreadCount(): number
   /** @throws WidgetError `message_empty`, `message_too_long`, `outbox_full`, `not_started` or `session_ended` */
   sendMessage(body: string): WidgetMessage
   /** Sends a failed message once more, as the same operation. */
   retryMessage(clientOperationId: string): boolean
   messages(): readonly WidgetMessage[]
+  identify: ServiceClient['identify']
+  clearIdentity: ServiceClient['clearIdentity']
+  resetVisitor: ServiceClient['resetVisitor']
   /** Subscribes to an event; the answer unsubscribes. */
   on<Name extends keyof WidgetEventMap>(name: Name, handler: Handler<WidgetEventMap[Name]>): () => void
 }
 
 interface Mounted {
-  launcher: Launcher
-  panel: Panel
+  shell: Shell
+  announcer: Announcer
+  /** Missing while its language is on the way. */
+  panel?: Panel
   remove(): void
 }
 
-/** The chat with its user interface (section 4.4 of the specification). Touches neither page nor storage before `mount`. */
-export function createServiceWidget({ nonce, texts, container, ...options }: ServiceWidgetOptions): ServiceWidget {
-  const shownTexts = { ...englishTexts, ...texts }
+const panelId = 'panel'
+
+/** The chat behind a launcher, which is asked for when the widget is mounted. Touches neither page nor storage before. */
+export function createWidget(
+  { texts, localeTexts, locale, ...options }: ServiceWidgetOptions,
+  hostOf: () => LauncherHost,
+): ServiceWidget {
   const emitter = createEmitter<WidgetEventMap>()
-  const platform = { lifecycle: pageLifecycle, ...options.platform }
-  const client = createServiceClient({ pageContext: pageContextOf, ...options, platform }, emitter)
+  const platform = { ...pagePlatform(), storage: storageFor(options.storage ?? 'session'), ...options.platform }
+  const client = createServiceClient(
+    { pageContext: pageContextOf, ...options, locale: locale ?? browserLocale(), platform },
+    emitter,
+  )
+  const unreadRecord = createUnreadRecord(platform.storage, options.siteKey)
   let mounted: Mounted | undefined
+  let shownTexts: WidgetTexts = { ...englishTexts, ...texts }
+  let shownLocale: string | undefined
   let isOpen = false
   let unread = 0
+  let draft = ''
+  let focusedBefore: Element | null = null
 
-  client.on('message.received', () => {
+  client.on('message.received', ({ message: { author, body } }) => {
     if (isOpen) return
-    unread += 1
-    mounted?.launcher.update(isOpen, unread)
+    mounted?.announcer.announce(`${author.displayName || shownTexts.agent}: ${body}`)
+    setUnread(unread + 1)
   })
+  client.on('config.loaded', configure)
 
   return {
-    mount() {
-      mounted ??= build()
-      return client.start()
-    },
+    mount,
     unmount() {
       if (!mounted) return
       isOpen = false
       unread = 0
       mounted.remove()
       mounted = undefined
+      shownLocale = undefined
       client.stop()
     },
-    open,
-    close,
+    open: () => setOpen(true),
+    close: () => setOpen(false),
     toggle,
+    setOpen,
+    isOpen: () => isOpen,
+    showLauncher: () => setLauncher(true),
+    hideLauncher: () => setLauncher(false),
+    setTheme(theme) {
+      options.theme = theme
+      mounted?.shell.setTheme(theme)
+    },
+    setLocale(next) {
+      locale = next
+      speak()
+    },
+    prefill(text) {
+      draft = text
+      mounted?.panel?.setDraft(text)
+    },
+    unreadCount: () => unread,
     sendMessage: client.sendMessage,
     retryMessage: client.retryMessage,
     messages: client.messages,
+    identify: client.identify,
+    clearIdentity: client.clearIdentity,
+    resetVisitor: client.resetVisitor,
     on: client.on,
   }
 
-  function build(): Mounted {
-    const host = element('div', { 'data-service-widget': '' })
-    const root = host.attachShadow({ mode: 'open' })
-    adoptStyles(root, widgetCss, nonce)
-    const colors = adoptStyles(root, '', nonce)
-    const panelId = 'panel'
-    const panel = createPanel({ client, texts: shownTexts, locale: options.locale, panelId, onClose: close })
-    const launcher = createLauncher(shownTexts, panelId, toggle)
-    const frame = element('div', { class: 'frame' }, launcher.element, panel.element)
-    root.append(frame)
-    const configure = () => {
-      const { accent, onAccent, focusOnLight, focusOnDark } = accentColors(client.config()?.appearance.accentColor)
-      colors.replace(
-        `.frame { --accent: ${accent}; --on-accent: ${onAccent}; --focus: ${focusOnLight}; }
-        @media (prefers-color-scheme: dark) { .frame { --focus: ${focusOnDark}; } }`,
-      )
-      frame.dataset.position = client.config()?.appearance.position === 'left' ? 'left' : 'right'
+  function mount() {
+    if (!mounted) {
+      mounted = build()
+      unread = unreadRecord.read()
+      configure()
     }
-    configure()
-    const unsubscribe = client.on('config.loaded', configure)
-    const unfollow = followVisualViewport(frame)
-    const parent = container ?? document.body
-    parent.append(host)
+    return client.start()
+  }
+
+  function build(): Mounted {
+    const host = hostOf()
+    const shell = createShell(host, options)
+    const announcer = createAnnouncer()
+    shell.frame.append(announcer.element)
+    host.button.onclick = toggle
+    const unfollow = followVisualViewport(shell.frame)
     return {
-      launcher,
-      panel,
+      shell,
+      announcer,
       remove() {
-        unsubscribe()
         unfollow()
-        panel.dispose()
-        host.remove()
+        mounted?.panel?.dispose()
+        announcer.element.remove()
+        shell.remove()
       },
     }
   }
 
-  function open() {
-    if (!mounted || isOpen) return
-    isOpen = true
-    unread = 0
-    mounted.launcher.update(isOpen, unread)
-    mounted.panel.show()
-    emitter.emit('panel.opened', {})
+  function configure() {
+    mounted?.shell.setAppearance(client.config()?.appearance)
+    speak()
   }
 
-  function close() {
-    if (!mounted || !isOpen) return
+  /** Speaks the language that page, browser and installation agree on. The panel is built anew in it. */
+  function speak() {
+    const known = [...widgetLocales, ...Object.keys(localeTexts ?? {})]
+    const chosen = mounted && chooseLocale(locale, pageLocales(), known, client.config()?.locale)
+    if (!chosen || chosen === shownLocale) return
+    shownLocale = chosen
+    const loaded = loadTexts(chosen)
+    if (loaded instanceof Promise) void loaded.then((own) => shownLocale === chosen && show(chosen, own))
+    else show(chosen, loaded)
+  }
+
+  function show(chosen: string, own: WidgetTexts) {
+    if (!mounted) return
+    shownTexts = { ...own, ...texts, ...localeTexts?.[languageOf(chosen)], ...localeTexts?.[chosen] }
+    const { shell, panel: before } = mounted
+    const hadFocus = before?.element.contains(shell.focused())
+    if (before) draft = before.draft()
+    before?.dispose()
+    before?.element.remove()
+    const panel = createPanel({ client, texts: shownTexts, locale: chosen, panelId, onClose: () => setOpen(false) })
+    mounted.panel = panel
+    panel.setDraft(draft)
+    shell.setLocale(chosen)
+    shell.frame.append(panel.element)
+    shell.button.setAttribute('aria-controls', panelId)
+    showLauncherState()
+    if (isOpen) panel.show(!before || hadFocus === true)
+  }
+
+  function setOpen(next: boolean) {
+    if (next === isOpen) return
+    if (next) {
+      isOpen = true
+      void mount()
+      const { shell, panel, announcer } = mounted!
+      announcer.clear()
+      focusedBefore = shell.focused() ? null : document.activeElement
+      setUnread(0)
+      panel?.show(true)
+      emitter.emit('panel.opened', {})
+      return
+    }
     isOpen = false
-    mounted.panel.hide()
-    mounted.launcher.update(isOpen, unread)
-    mounted.launcher.focus()
+    const { shell, panel } = mounted!
+    const hadFocus = panel?.element.contains(shell.focused())
+    panel?.hide()
+    showLauncherState()
+    if (hadFocus) giveFocusBack(shell)
     emitter.emit('panel.closed', {})
   }
 
+  function giveFocusBack({ button }: Shell) {
+    if (!button.hidden) button.focus()
+    else if (focusedBefore instanceof HTMLElement) focusedBefore.focus()
+  }
+
   function toggle() {
-    if (isOpen) close()
-    else open()
+    setOpen(!isOpen)
+  }
+
+  function setUnread(count: number) {
+    if (count !== unread) {
+      unread = count
+      unreadRecord.write(count)
+      emitter.emit('unread.changed', { count })
+    }
+    showLauncherState()
+  }
+
+  function setLauncher(isShown: boolean) {
+    options.launcher = isShown
+    if (mounted) mounted.shell.button.hidden = !isShown
+  }
+
+  function showLauncherState() {
+    const { closePanel, openLauncher, openLauncherUnread } = shownTexts
+    const closed = unread > 0 ? openLauncherUnread(unread) : openLauncher
+    mounted?.shell.setLauncher(isOpen ? closePanel : closed, isOpen, unread)
   }
 }

@@ -1,0 +1,149 @@
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import {
+  bubbles,
+  expectEachOnce,
+  field,
+  openChat,
+  openShop,
+  type Shop,
+  soon,
+  toldOf,
+  untilOnline,
+  untilSent,
+  write,
+} from '../support/shop.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+
+const database = testDatabase()
+const stream = /^GET \S+\/widget\/events/
+/** What only the service may say of a message. */
+const told = /Sent|Delivered|Read/
+let shop: Shop
+
+beforeAll(async () => {
+  shop = await openShop(database)
+})
+afterEach(() => shop.network.thaw())
+
+describe('a visitor with a bad network', () => {
+  it('writes while offline: the messages wait, say so, and go out once when the network is back', async () => {
+    const visit = await shop.visit()
+    const { page, context } = visit
+    await openChat(page)
+    await write(page, 'before')
+    await untilSent(page, 'before')
+    await context.setOffline(true)
+    await write(page, 'written offline')
+    await write(page, 'and another')
+    await expect.poll(() => bubbles(page), soon).toEqual(['before', 'written offline', 'and another'])
+    await page.getByText('Connection lost. Reconnecting…').waitFor()
+    for (const body of ['written offline', 'and another']) expect(await toldOf(page, body)).not.toMatch(told)
+    await shop.agentSays((await visit.session()).conversationId, 'said meanwhile')
+    expect((await shop.messagesOf((await visit.session()).conversationId)).map(({ body }) => body)).toEqual([
+      'before',
+      'said meanwhile',
+    ])
+
+    await context.setOffline(false)
+    await untilSent(page, 'and another')
+    await untilOnline(page)
+    await expectEachOnce(shop, visit, ['before', 'said meanwhile', 'written offline', 'and another'])
+    expect(visit.complaints).toEqual([])
+    await context.close()
+  })
+
+  it('loses the answer of a message that was stored, hears nothing on the stream either, and still has it once', async () => {
+    const visit = await shop.visit('/lamp/fjord')
+    const { page, context } = visit
+    await openChat(page)
+    await write(page, 'before')
+    await untilSent(page, 'before')
+    const answers: { status: number; replayed: string | undefined; key: string | undefined }[] = []
+    await page.route('**/widget/messages', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue()
+      const response = await route.fetch()
+      answers.push({
+        status: response.status(),
+        replayed: response.headers()['idempotency-replayed'],
+        key: route.request().headers()['idempotency-key'],
+      })
+      if (answers.length === 1) return route.abort('connectionreset')
+      return route.fulfill({ response })
+    })
+    shop.network.freeze(stream)
+    await write(page, 'stored, and unanswered')
+    await page.getByText(/Trying again…$/).waitFor()
+    expect(await toldOf(page, 'stored, and unanswered')).not.toMatch(told)
+    await untilSent(page, 'stored, and unanswered')
+    shop.network.thaw()
+
+    expect(answers).toEqual([
+      { status: 202, replayed: undefined, key: answers[0]?.key },
+      { status: 202, replayed: 'true', key: answers[0]?.key },
+    ])
+    await untilOnline(page)
+    await expectEachOnce(shop, visit, ['before', 'stored, and unanswered'])
+    expect(visit.complaints).toEqual([])
+    await context.close()
+  })
+
+  it('has a stream that only looks alive: it is noticed and told, sending goes on, and nothing is missing afterwards', async () => {
+    const visit = await shop.visit('/help')
+    const { page, context } = visit
+    await openChat(page)
+    await write(page, 'before')
+    await untilSent(page, 'before')
+    await untilOnline(page)
+    await until('an open stream', () => {
+      shop.network.freeze(stream)
+      return shop.network.frozen() > 0
+    })
+    await shop.agentSays((await visit.session()).conversationId, 'into the silence')
+    await page.getByText('Connection lost. Reconnecting…').waitFor()
+    await write(page, 'sending still works')
+    await untilSent(page, 'sending still works')
+    expect(await bubbles(page)).toEqual(['before', 'sending still works'])
+
+    shop.network.thaw()
+    await page.getByText('into the silence').waitFor()
+    await untilOnline(page)
+    await shop.agentSays((await visit.session()).conversationId, 'live again')
+    await page.getByText('live again').waitFor()
+    await expectEachOnce(shop, visit, ['before', 'into the silence', 'sending still works', 'live again'])
+    expect(visit.complaints).toEqual([])
+    await context.close()
+  })
+
+  it('reloads in mid-send: what had arrived is not sent twice, and what had not goes out', async () => {
+    const visit = await shop.visit('/lamps')
+    const { page, context } = visit
+    await openChat(page)
+    const keys: (string | undefined)[] = []
+    let isStored = false
+    await page.route('**/widget/messages', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue()
+      keys.push(route.request().headers()['idempotency-key'])
+      if (keys.length > 1) return route.continue()
+      // The answer to the first one never comes: the page is gone before.
+      await route.fetch()
+      isStored = true
+    })
+    shop.network.freeze(stream)
+    await write(page, 'stored, the page does not know')
+    await until('the message to be stored', () => isStored)
+    await write(page, 'still in the outbox')
+    await expect.poll(() => bubbles(page), soon).toEqual(['stored, the page does not know', 'still in the outbox'])
+    for (const body of ['stored, the page does not know', 'still in the outbox'])
+      expect(await toldOf(page, body)).not.toMatch(told)
+    shop.network.thaw()
+    await page.reload()
+    await openChat(page)
+
+    await untilSent(page, 'still in the outbox')
+    await expectEachOnce(shop, visit, ['stored, the page does not know', 'still in the outbox'])
+    expect(await field(page).isEditable()).toBe(true)
+    expect(visit.complaints).toEqual([])
+    await context.close()
+  })
+})

@@ -1,0 +1,186 @@
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, it } from 'vitest'
+import {
+  bubbles,
+  expectEachOnce,
+  field,
+  openChat,
+  openShop,
+  type Shop,
+  soon,
+  untilOnline,
+  untilSent,
+  write,
+} from '../support/shop.ts'
+import { testDatabase } from '../support/test-database.ts'
+
+const database = testDatabase()
+let shop: Shop
+
+beforeAll(async () => {
+  shop = await openShop(database)
+})
+
+const isOpen = (page: Page) => field(page).isVisible()
+
+async function reopen(page: Page) {
+  if (!(await isOpen(page))) await openChat(page)
+}
+
+describe('a visitor of the shop', () => {
+  it('duplicates the tab: one session, and each message once in both', async () => {
+    const visit = await shop.visit()
+    const { page, context } = visit
+    await openChat(page)
+    await write(page, 'from the first tab')
+    await untilSent(page, 'from the first tab')
+    const { sessionId } = await visit.session()
+    const [copy] = await Promise.all([context.waitForEvent('page'), page.evaluate('void window.open(location.href)')])
+    await openChat(copy)
+    await copy.getByText('from the first tab').waitFor()
+    await write(copy, 'from the copy')
+    await untilSent(copy, 'from the copy')
+    await write(page, 'from the first tab again')
+    await untilSent(page, 'from the first tab again')
+    await shop.agentSays((await visit.session()).conversationId, 'hello to both of you')
+
+    const all = ['from the first tab', 'from the copy', 'from the first tab again', 'hello to both of you']
+    for (const one of [page, copy]) {
+      await one.getByText('hello to both of you').waitFor()
+      await expectEachOnce(shop, { ...visit, page: one }, all)
+      await untilOnline(one)
+    }
+    const stored = await shop.messagesOf((await visit.session()).conversationId)
+    expect(new Set(stored.flatMap((message) => message.sessionId ?? []))).toEqual(new Set([sessionId]))
+
+    // The tab that may have held the stream for both goes away.
+    await page.close()
+    await shop.agentSays((await visit.session()).conversationId, 'and to the one that stays')
+    await copy.getByText('and to the one that stays').waitFor()
+    await expectEachOnce(shop, { ...visit, page: copy }, [...all, 'and to the one that stays'])
+    expect(visit.complaints).toEqual([])
+    await context.close()
+  })
+
+  it('is revoked while typing: told at once, nothing goes out, and a reload does not begin anew', async () => {
+    const visit = await shop.visit()
+    const { page, context } = visit
+    await openChat(page)
+    await write(page, 'before')
+    await untilSent(page, 'before')
+    await field(page).fill('half a sen')
+    await shop.operator.sessions.revokeSession({ sessionId: (await visit.session()).sessionId })
+    await page.getByText('This chat was ended by the site.').waitFor()
+    expect(await isOpen(page)).toBe(false)
+    await page.keyboard.press('Enter')
+    await expectEachOnce(shop, visit, ['before'])
+
+    await page.reload()
+    await page.getByRole('button', { name: /^Open chat/ }).click()
+    await page.getByText('This chat was ended by the site.').waitFor()
+    expect(await isOpen(page)).toBe(false)
+    expect((await shop.messagesOf((await visit.session()).conversationId)).map(({ body }) => body)).toEqual(['before'])
+    expect(visit.complaints).toEqual([])
+    await context.close()
+  })
+
+  it('signs in, is followed by another person, who signs out: nobody sees what is not theirs', async () => {
+    const visit = await shop.visit()
+    const { page, context } = visit
+    const verifiedAs = async () => {
+      const { session } = await shop.operator.sessions.getSession({ sessionId: (await visit.session()).sessionId })
+      return session?.externalSubject ?? 'nobody'
+    }
+    const press = (name: string) => page.getByRole('button', { name }).click()
+    await openChat(page)
+    await write(page, 'written before signing in')
+    await untilSent(page, 'written before signing in')
+    const anonymous = await visit.session()
+
+    await page.goto(`${shop.origin}/account`)
+    await press('Sign in as Ada Berger')
+    await page.getByRole('heading', { name: 'Hello, Ada.' }).waitFor()
+    await expect.poll(verifiedAs, soon).toBe('customer_1042')
+    const adas = await visit.session()
+    expect(adas.conversationId).toBe(anonymous.conversationId)
+    await reopen(page)
+    await shop.agentSays(adas.conversationId, 'good evening, Ms Berger')
+    await page.getByText('good evening, Ms Berger').waitFor()
+    await expectEachOnce(shop, visit, ['written before signing in', 'good evening, Ms Berger'])
+
+    await press('Switch to Jonas Lindqvist')
+    await page.getByRole('heading', { name: 'Hello, Jonas.' }).waitFor()
+    await expect.poll(verifiedAs, soon).toBe('customer_1107')
+    const jonass = await visit.session()
+    expect(jonass.sessionId).not.toBe(adas.sessionId)
+    expect(jonass.conversationId).not.toBe(adas.conversationId)
+    await reopen(page)
+    expect(await bubbles(page)).toEqual([])
+    await write(page, 'Jonas here')
+    await untilSent(page, 'Jonas here')
+    // What is still said to Ada is not for him.
+    await shop.agentSays(adas.conversationId, 'one more thing, Ms Berger')
+    await expectEachOnce(shop, visit, ['Jonas here'])
+
+    await press('Sign out')
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await expect.poll(verifiedAs, soon).toBe('nobody')
+    await reopen(page)
+    expect(await bubbles(page)).toEqual([])
+    expect([adas.conversationId, jonass.conversationId]).not.toContain((await visit.session()).conversationId)
+
+    await press('Sign in as Ada Berger')
+    await page.getByRole('heading', { name: 'Hello, Ada.' }).waitFor()
+    await expect.poll(verifiedAs, soon).toBe('customer_1042')
+    await reopen(page)
+    await page.getByText('one more thing, Ms Berger').waitFor()
+    expect((await visit.session()).conversationId).toBe(adas.conversationId)
+    await expectEachOnce(shop, visit, [
+      'written before signing in',
+      'good evening, Ms Berger',
+      'one more thing, Ms Berger',
+    ])
+    expect(visit.complaints).toEqual([])
+    await context.close()
+  })
+
+  it('scrolls back through 500 messages: each once, in order, to the very first', async () => {
+    const visit = await shop.visit()
+    const { page, context } = visit
+    await openChat(page)
+    await write(page, 'the very first')
+    await untilSent(page, 'the very first')
+    const { conversationId } = await visit.session()
+    for (let hundred = 0; hundred < 5; hundred += 1) {
+      const numbers = Array.from({ length: hundred === 4 ? 99 : 100 }, (_, index) => hundred * 100 + index + 1)
+      await Promise.all(numbers.map((number) => shop.agentSays(conversationId, `number ${number}.`)))
+    }
+    await page.reload()
+    await openChat(page)
+    await expect.poll(async () => (await bubbles(page)).length, soon).toBeGreaterThan(0)
+    expect((await bubbles(page)).length).toBeLessThan(500)
+    const scroller = page.locator('[data-service-widget] .scroller')
+    await expect
+      .poll(async () => {
+        await scroller.evaluate((element) => {
+          element.scrollTop = 0
+        })
+        return (await bubbles(page)).length
+      }, soon)
+      .toBe(500)
+
+    const stored = await shop.messagesOf(conversationId)
+    expect(stored).toHaveLength(500)
+    await expectEachOnce(
+      shop,
+      visit,
+      stored.map(({ body }) => body),
+    )
+    expect((await bubbles(page))[0]).toBe('the very first')
+    await shop.agentSays(conversationId, 'and a new one')
+    await page.getByText('and a new one').waitFor()
+    await expectEachOnce(shop, visit, [...stored.map(({ body }) => body), 'and a new one'])
+    expect(visit.complaints).toEqual([])
+    await context.close()
+  })
+})

@@ -1,0 +1,76 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+export interface TcpProxy {
+  port: number
+  /**
+   * From now on, connections whose latest request begins like this stay open and bring nothing more, those that come later
+   * too: what a half-dead network looks like from a browser.
+   */
+  freeze(requests: RegExp): void
+  /** What was held back arrives, on the connections that are still there. */
+  thaw(): void
+  /** Connections that are held back at this moment. */
+  frozen(): number
+  close(): Promise<void>
+}
+
+/** A way to a server of this machine that can be broken without the server or the browser knowing of it. */
+export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
+  const target = new URL(targetUrl)
+  const links = new Set<{ request: string; fromServer: Socket; toServer: Socket; toClient: Socket }>()
+  let requests: RegExp | undefined
+
+  const server = createServer((toClient) => {
+    const toServer = connect(Number(target.port), target.hostname)
+    const link = { request: '', fromServer: toServer, toServer, toClient }
+    links.add(link)
+    toClient.on('data', (chunk) => {
+      const [line = ''] = chunk.toString('latin1', 0, 200).split('\r\n')
+      if (/^[A-Z]+ \//.test(line)) link.request = line
+      apply()
+      toServer.write(chunk)
+    })
+    toServer.on('data', (chunk) => toClient.write(chunk))
+    for (const [one, other] of [
+      [toClient, toServer],
+      [toServer, toClient],
+    ] as const) {
+      one.on('error', () => {})
+      one.on('close', () => {
+        links.delete(link)
+        other.destroy()
+      })
+    }
+  })
+  server.listen(0)
+  await once(server, 'listening')
+
+  return {
+    port: (server.address() as AddressInfo).port,
+    freeze(matching) {
+      requests = matching
+      apply()
+    },
+    thaw() {
+      requests = undefined
+      apply()
+    },
+    frozen: () => [...links].filter(({ request }) => requests?.test(request)).length,
+    async close() {
+      for (const { toClient, toServer } of links) {
+        toClient.destroy()
+        toServer.destroy()
+      }
+      server.close()
+      await once(server, 'close')
+    },
+  }
+
+  function apply() {
+    for (const { request, fromServer } of links) {
+      if (requests?.test(request)) fromServer.pause()
+      else fromServer.resume()
+    }
+  }
+}

@@ -1,0 +1,222 @@
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { decodeProtectedHeader, jwtVerify } from 'jose'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { WidgetEventMap } from '../src/index.ts'
+import { createDemoSite } from './server.ts'
+
+const identity = { kid: 'kid-1', secret: 'a-secret-that-stays-on-the-backend' }
+let site: Server
+let origin: string
+
+async function listening(options: Partial<Parameters<typeof createDemoSite>[0]> = {}): Promise<Server> {
+  const server = await createDemoSite({
+    gatewayUrl: 'http://gateway.test:8080',
+    siteKey: 'pk_test',
+    identity,
+    ...options,
+  })
+  server.listen(0)
+  await once(server, 'listening')
+  return server
+}
+const originOf = (server: Server) => `http://localhost:${(server.address() as AddressInfo).port}`
+
+beforeAll(async () => {
+  site = await listening()
+  origin = originOf(site)
+})
+afterAll(() => {
+  site.closeAllConnections()
+  site.close()
+})
+
+/** A browser of the shop: its cookies, and `Origin` as a browser sets it. */
+function visitor() {
+  let cookie = ''
+  return async (path: string, form?: Record<string, string>, headers: Record<string, string> = {}) => {
+    const response = await fetch(origin + path, {
+      method: form ? 'POST' : 'GET',
+      headers: { cookie, ...(form && { origin }), ...headers },
+      body: form && new URLSearchParams(form),
+      redirect: 'manual',
+    })
+    cookie = response.headers.get('set-cookie')?.split(';')[0] ?? cookie
+    return {
+      status: response.status,
+      location: response.headers.get('location'),
+      headers: response.headers,
+      text: await response.text(),
+    }
+  }
+}
+
+describe('the shop', () => {
+  it.each(['/', '/lamps', '/lamps/table', '/lamp/fjord', '/basket', '/checkout', '/help', '/account'])(
+    'has a page at %s, under a policy without exceptions, that names no secret',
+    async (path) => {
+      const { status, headers, text } = await visitor()(path)
+      expect(status).toBe(200)
+      expect(text).toContain('data-site-key="pk_test" data-api-base-url="http://gateway.test:8080"')
+      expect(text).not.toContain(identity.secret)
+      expect(text).not.toMatch(/ style=|<style|<script>| on[a-z]+="/)
+      const policy = headers.get('content-security-policy')
+      expect(policy).toContain("default-src 'none'")
+      expect(policy).toContain("require-trusted-types-for 'script'")
+      expect(policy).not.toContain('unsafe')
+    },
+  )
+
+  it.each([
+    '/nothing',
+    '/lamp/nothing',
+    '/lamps/nothing',
+    '/lamp/fjord/more',
+    '/thanks',
+    '//evil.example',
+    '/scripts/../server.ts',
+  ])('has nothing at %s', async (path) => expect((await visitor()(path)).status).toBe(404))
+
+  it('keeps a basket for one browser, takes the order, and forgets it', async () => {
+    const ask = visitor()
+    expect((await ask('/basket', { lamp: 'skog', add: '1' })).location).toBe('/lamp/skog?added')
+    await ask('/basket', { lamp: 'skog', pieces: '3' })
+    await ask('/basket', { lamp: 'no such lamp', pieces: '3' })
+    await ask('/basket', { lamp: 'fjord', pieces: 'many' })
+    expect((await ask('/basket')).text).toContain('€ 747')
+    expect((await visitor()('/basket')).text).toContain('Your basket is empty')
+    expect((await ask('/checkout', { name: '<b>', town: 'x' })).location).toBe('/thanks')
+    expect((await ask('/thanks')).text).toContain('Thank you.')
+    expect((await ask('/basket')).text).toContain('Your basket is empty')
+  })
+
+  it('answers 413 to a form that is longer than any of its own', async () => {
+    expect((await visitor()('/basket', { lamp: 'x'.repeat(9_000) })).status).toBe(413)
+  })
+})
+
+describe("the shop's word for who is signed in", () => {
+  it('is a token for the signed-in customer, made as the contract says, and another one each time', async () => {
+    const ask = visitor()
+    expect((await ask('/account/sign-in', { customer: 'customer_1042' })).location).toBe('/account')
+    expect((await ask('/account')).text).toContain('Hello, Ada.')
+    const answer = await ask('/identity-assertion', {})
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    const { assertion } = JSON.parse(answer.text)
+    expect(decodeProtectedHeader(assertion)).toEqual({
+      alg: 'HS256',
+      typ: 'service-visitor-identity+jwt',
+      kid: 'kid-1',
+    })
+    const { payload } = await jwtVerify(assertion, new TextEncoder().encode(identity.secret), { audience: 'pk_test' })
+    expect(payload).toMatchObject({ sub: 'customer_1042', name: 'Ada Berger', ctx: { orders: 2 } })
+    expect(payload.exp! - payload.iat!).toBeLessThanOrEqual(300)
+    const again = await jwtVerify(
+      JSON.parse((await ask('/identity-assertion', {})).text).assertion,
+      new TextEncoder().encode(identity.secret),
+    )
+    expect(again.payload.jti).not.toBe(payload.jti)
+  })
+
+  it('is given to nobody who is not signed in: not before, not after signing out, not to a made-up cookie', async () => {
+    const ask = visitor()
+    expect((await ask('/identity-assertion', {})).status).toBe(204)
+    await ask('/account/sign-in', { customer: 'customer_1107' })
+    await ask('/account/sign-out', {})
+    expect((await ask('/identity-assertion', {})).status).toBe(204)
+    expect((await ask('/identity-assertion', {}, { cookie: 'shop_session=customer_1107' })).status).toBe(204)
+    expect((await ask('/account/sign-in', { customer: 'nobody' })).status).toBe(303)
+    expect((await ask('/identity-assertion', {})).status).toBe(204)
+  })
+
+  it('is given out by POST, to the own pages only', async () => {
+    const ask = visitor()
+    await ask('/account/sign-in', { customer: 'customer_1042' })
+    expect((await ask('/identity-assertion')).status).toBe(404)
+    expect((await ask('/identity-assertion', {}, { origin: 'https://evil.example' })).status).toBe(403)
+    expect((await ask('/identity-assertion', {}, { 'sec-fetch-site': 'cross-site' })).status).toBe(403)
+    expect((await ask('/account/sign-out', {}, { 'sec-fetch-site': 'same-site' })).status).toBe(403)
+    expect((await ask('/account')).text).toContain('Hello, Ada.')
+  })
+
+  it('comes with another cookie for another person, and the old one is worth nothing', async () => {
+    const ask = visitor()
+    const first = await ask('/account/sign-in', { customer: 'customer_1042' })
+    const stolen = first.headers.get('set-cookie')!.split(';')[0]!
+    expect(first.headers.get('set-cookie')).toMatch(/HttpOnly; SameSite=Lax/)
+    await ask('/account/sign-in', { customer: 'customer_1107' })
+    expect((await visitor()('/identity-assertion', {}, { cookie: stolen })).status).toBe(204)
+  })
+
+  it('is not offered where the shop has no identity secret', async () => {
+    const bare = await listening({ identity: undefined })
+    const page = await fetch(`${originOf(bare)}/account`).then((response) => response.text())
+    expect(page).toContain('&quot;signsIdentity&quot;:false')
+    bare.closeAllConnections()
+    bare.close()
+  })
+})
+
+describe("the shop's event log", () => {
+  it('knows every event of the package', async () => {
+    // A new event makes this fail to compile until it is named here, and then fail until the log shows it.
+    const every: Record<keyof WidgetEventMap, true> = {
+      'message.queued': true,
+      'message.retrying': true,
+      'message.retry.exhausted': true,
+      'message.accepted': true,
+      'message.received': true,
+      'message.state.changed': true,
+      'offline.submitted': true,
+      'messages.changed': true,
+      'unread.changed': true,
+      'typing.started': true,
+      'typing.stopped': true,
+      'agent.assigned': true,
+      'agent.unassigned': true,
+      'conversation.closed': true,
+      'conversation.reopened': true,
+      'config.loaded': true,
+      'session.ready': true,
+      'session.identified': true,
+      'session.expired': true,
+      'session.revoked': true,
+      'session.closed': true,
+      'visitor.banned': true,
+      'connection.disabled': true,
+      'replay.reset.required': true,
+      'connection.changed': true,
+      'panel.opened': true,
+      'panel.closed': true,
+      error: true,
+    }
+    const { eventNames } = await import('./site/scripts/event-names.js')
+    expect(eventNames.toSorted()).toEqual(Object.keys(every).toSorted())
+  })
+
+  it('lets no credential in, whatever a payload holds', async () => {
+    const { createEventLog, lineOf } = await import('./site/scripts/event-log.js')
+    const log = createEventLog({ now: () => new Date(0) })
+    const session = {
+      sessionId: 'ses_1',
+      accessGrant: 'G',
+      renewalToken: 'R',
+      nested: [{ assertion: 'A', secret: 'S' }],
+    }
+    log.add('event', 'session.ready', { session })
+    const line = lineOf(log.entries()[0]!)
+    expect(line).toContain('ses_1')
+    for (const credential of ['"G"', '"R"', '"A"', '"S"']) expect(line).not.toContain(credential)
+  })
+
+  it('keeps the newest entries only', async () => {
+    const { createEventLog } = await import('./site/scripts/event-log.js')
+    const log = createEventLog({ now: () => new Date(0) })
+    for (let count = 1; count <= 1_000; count += 1) log.add('page', `step ${count}`, {})
+    expect(log.entries()).toHaveLength(400)
+    expect(log.entries().at(-1)?.name).toBe('step 1000')
+    log.clear()
+    expect(log.entries()).toEqual([])
+  })
+})

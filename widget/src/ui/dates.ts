@@ -1,0 +1,21 @@
+import type { WidgetTexts } from './texts.ts'
+
+export type Dates = ReturnType<typeof createDates>
+
+/** Times and days in the words of a locale. Making a format is slow, so each is made once. */
+export function createDates(locale: string | undefined, { today, yesterday }: WidgetTexts, now = () => new Date()) {
+  const timeFormat = new Intl.DateTimeFormat(locale, { hour: 'numeric', minute: '2-digit' })
+  const dayFormat = new Intl.DateTimeFormat(locale, { dateStyle: 'long' })
+  return {
+    /** @param at RFC 3339 */
+    time: (at: string) => timeFormat.format(new Date(at)),
+    /** @param at RFC 3339 */
+    day(at: string) {
+      const date = new Date(at)
+      const current = now()
+      const before = new Date(current.getFullYear(), current.getMonth(), current.getDate() - 1)
+      if (date.toDateString() === current.toDateString()) return today
+      return date.toDateString() === before.toDateString() ? yesterday : dayFormat.format(date)
+    },
+  }
+}

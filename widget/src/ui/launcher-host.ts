@@ -1,0 +1,61 @@
+import type { WidgetConfig } from '../types.ts'
+import { element, icon, setAttributes } from './elements.ts'
+import { chatIcon } from './icons.ts'
+import launcherCss from './launcher.css?inline'
+import { launcherColors } from './launcher-colors.ts'
+
+export interface LauncherOptions {
+  /** The side the launcher stands on, whatever the installation says. */
+  position?: 'left' | 'right'
+  /** Whether there is a launcher to be seen; true if left out. A page without one opens the chat itself. */
+  launcher?: boolean
+}
+
+export type LauncherHost = ReturnType<typeof createLauncherHost>
+
+/**
+ * The widget's element with its launcher: all there is before the first open, and so as small as can be. The sheet is a
+ * constructable one and the colours go through the style object, which no Content-Security-Policy restricts.
+ */
+export function createLauncherHost({ position, launcher }: LauncherOptions) {
+  const host = element('div', { 'data-service-widget': '' })
+  const root = host.attachShadow({ mode: 'open' })
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync(launcherCss)
+  root.adoptedStyleSheets = [sheet]
+  const button = element(
+    'button',
+    {
+      class: 'launcher',
+      type: 'button',
+      hidden: launcher === false,
+      'aria-haspopup': 'dialog',
+      'aria-expanded': 'false',
+    },
+    icon(chatIcon, 'chat'),
+  )
+  const failed = element('div', { class: 'failed', role: 'alert', dir: 'auto', hidden: true })
+  const frame = element('div', { class: 'frame' }, button, failed)
+  root.append(frame)
+
+  return {
+    host,
+    root,
+    frame,
+    button,
+
+    /** The installation's look; the package's own where there is none. */
+    setAppearance(appearance: WidgetConfig['appearance'] | undefined) {
+      const { accent, onAccent } = launcherColors(appearance?.accentColor)
+      frame.style.setProperty('--accent', accent)
+      frame.style.setProperty('--on-accent', onAccent)
+      setAttributes(frame, { 'data-position': position ?? appearance?.position })
+    },
+
+    /** Tells beside the button why a press did nothing; nothing takes it away. */
+    setFailure(text = '') {
+      failed.hidden = !text
+      failed.textContent = text
+    },
+  }
+}

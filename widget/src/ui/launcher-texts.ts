@@ -1,0 +1,9 @@
+/** What the launcher says before the chat's texts are there: its name, and that the chat could not be loaded. */
+export const launcherTexts: Record<string, readonly [openLauncher: string, loadFailed: string]> = {
+  en: ['Open chat', 'Chat did not load. Try again?'],
+  de: ['Chat öffnen', 'Chat nicht geladen. Noch einmal?'],
+  es: ['Abrir el chat', 'El chat no se ha cargado. ¿Reintentar?'],
+  fr: ['Ouvrir le chat', 'Le chat n’a pas pu se charger. Réessayer ?'],
+  ar: ['فتح المحادثة', 'تعذّر تحميل المحادثة. إعادة المحاولة؟'],
+  ja: ['チャットを開く', 'チャットを読み込めません。再試行しますか？'],
+}

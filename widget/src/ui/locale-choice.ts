@@ -1,0 +1,44 @@
+import type { WidgetConfig } from '../types.ts'
+
+/** The language of a tag: `de` of `de-CH`. */
+export function languageOf(tag: string): string {
+  return tag.toLowerCase().split(/[-_]/)[0]!
+}
+
+/** What the page and the browser ask for, most wanted first. */
+export function pageLocales(): string[] {
+  return [document.documentElement.lang, ...navigator.languages].flatMap((tag) => wellFormed(tag) ?? [])
+}
+
+/** The browser's own language. */
+export function browserLocale(): string | undefined {
+  return typeof navigator === 'undefined' ? undefined : wellFormed(navigator.language)
+}
+
+/** The tag, less what browsers add on systems without a language: `en-US@posix`, which neither `Intl` nor the service takes. */
+function wellFormed(tag: string): string | undefined {
+  try {
+    return Intl.getCanonicalLocales(tag.split(/[@.]/)[0])[0]
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The locale to speak, as a tag: the one that the page asks for where there are texts for it; else the first of the page's and the
+ * browser's that has texts and is among the installation's; else the installation's own; else English.
+ *
+ * @param known languages or tags that there are texts for
+ */
+export function chooseLocale(
+  asked: string | undefined,
+  wanted: readonly string[],
+  known: readonly string[],
+  offered?: WidgetConfig['locale'],
+): string {
+  const isKnown = (tag: string) => known.some((one) => languageOf(one) === languageOf(tag))
+  const isOffered = (tag: string) => !offered || offered.supported.some((one) => languageOf(one) === languageOf(tag))
+  if (asked && isKnown(asked)) return asked
+  const choices = [...wanted.filter(isOffered), ...(offered ? [offered.default] : [])]
+  return choices.find((tag) => tag && isKnown(tag)) ?? 'en'
+}

@@ -1,0 +1,27 @@
+import { languageOf } from './locale-choice.ts'
+import { englishTexts, type WidgetTexts } from './texts.ts'
+
+/** The languages that the package speaks. */
+export const widgetLocales = ['en', 'de', 'es', 'fr', 'ar', 'ja'] as const
+
+type Language = (typeof widgetLocales)[number]
+
+/** Each language but English is fetched when it is wanted. */
+const sources: Record<Exclude<Language, 'en'>, () => Promise<{ texts: WidgetTexts }>> = {
+  de: () => import('./locales/de.ts'),
+  es: () => import('./locales/es.ts'),
+  fr: () => import('./locales/fr.ts'),
+  ar: () => import('./locales/ar.ts'),
+  ja: () => import('./locales/ja.ts'),
+}
+
+/** A language's texts; English where they cannot be had. */
+export function loadTexts(locale: string): Promise<WidgetTexts> | WidgetTexts {
+  const source = (sources as Record<string, (() => Promise<{ texts: WidgetTexts }>) | undefined>)[languageOf(locale)]
+  return source
+    ? source().then(
+        ({ texts }) => texts,
+        () => englishTexts,
+      )
+    : englishTexts
+}

@@ -1,0 +1,9 @@
+import { element } from './elements.ts'
+
+/** A picture over initials: https only, told nothing of the page, and gone where it cannot be had. */
+export function picture(address: string | undefined): HTMLImageElement[] {
+  if (!address || !URL.canParse(address) || new URL(address).protocol !== 'https:') return []
+  const image = element('img', { referrerpolicy: 'no-referrer', decoding: 'async', alt: '', src: address })
+  image.addEventListener('error', () => image.remove())
+  return [image]
+}

@@ -1,0 +1,14 @@
+import { createLauncherHost, type LauncherHost } from './launcher-host.ts'
+import { createWidget, type ServiceWidget, type ServiceWidgetOptions } from './widget.ts'
+
+/** The chat with its user interface (section 4.4 of the specification). Touches neither page nor storage before `mount`. */
+export function createServiceWidget(options: ServiceWidgetOptions): ServiceWidget {
+  let host: LauncherHost | undefined
+  return createWidget(options, () => {
+    if (!host) {
+      host = createLauncherHost(options)
+      host.setAppearance(undefined)
+    }
+    return host
+  })
+}
