@@ -153,6 +153,7 @@ export function createWidget(
       remove() {
         unfollow()
         mounted?.panel?.dispose()
+        mounted?.panel?.element.remove()
         announcer.element.remove()
         shell.remove()
       },
@@ -197,10 +198,10 @@ export function createWidget(
     if (next === isOpen) return
     if (next) {
       isOpen = true
+      focusedBefore = mounted?.shell.focused() ? null : document.activeElement
       void mount()
-      const { shell, panel, announcer } = mounted!
+      const { panel, announcer } = mounted!
       announcer.clear()
-      focusedBefore = shell.focused() ? null : document.activeElement
       setUnread(0)
       panel?.show(true)
       emitter.emit('panel.opened', {})
