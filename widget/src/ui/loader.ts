@@ -68,6 +68,8 @@ function start(script: HTMLScriptElement) {
       // whether a module that failed once is ever asked for again: another address is another module.
       const { href } = new URL(CHAT_MODULE + (failures ? `?${failures}` : ''), script.src)
       const chat = (await import(/* @vite-ignore */ href)) as { createWidget: typeof createWidget }
+      // Reading the chat's code and building it are two tasks, so that neither holds up the page for long.
+      await new Promise((resolve) => setTimeout(resolve))
       const made = chat.createWidget(options, () => {
         isMounted = true
         return host
