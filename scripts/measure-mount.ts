@@ -1,5 +1,6 @@
 // Prints the longest task on the page's main thread while the widget loads, opens and shows a long history, on a CPU slowed four
-// times: `npm run measure:mount`. Above 50 ms a visitor feels it. Run it on a machine that does nothing else.
+// times: `npm run measure:mount`. Above 50 ms a visitor feels it. What is counted is the thread's own time, so that other work on
+// the machine does not show.
 import { launchChromium } from '../test/support/chromium.ts'
 import { openWidgetPage } from '../test/support/widget-page.ts'
 import { startScenarioServer } from '../widget/test/scenario-server.ts'
@@ -8,13 +9,17 @@ const rounds = 5
 const slowdown = 4
 const limitMs = 50
 
-/** Long tasks begin at 50 ms; frames and tasks below are measured by how late a timer of the page comes. */
-const watch = `
-  window.longTasks = []
-  new PerformanceObserver((list) => {
-    for (const { startTime, duration } of list.getEntries()) window.longTasks.push({ startTime, duration })
-  }).observe({ type: 'longtask', buffered: true })
-`
+interface TraceEvent {
+  name: string
+  pid: number
+  tid: number
+  /** Microseconds. */
+  ts: number
+  dur?: number
+  /** Microseconds of the thread's own time. */
+  tdur?: number
+  args: { name?: string }
+}
 
 const browser = await launchChromium()
 const gateway = await startScenarioServer({ heartbeatMs: 1_000 })
@@ -24,50 +29,49 @@ for (let round = 0; round < rounds; round += 1) {
   const { page, context, close } = await openWidgetPage({ browser, gateway })
   const devtools = await context.newCDPSession(page)
   await devtools.send('Emulation.setCPUThrottlingRate', { rate: slowdown })
-  await page.addInitScript({ content: watch })
   const launcher = page.locator('[data-service-widget] .launcher')
 
-  const step = async (name: string, act: () => Promise<void>) => {
-    const from = (await page.evaluate('performance.now()')) as number
+  const step = async (name: string, act: () => Promise<unknown>) => {
+    await browser.startTracing(page, { categories: ['toplevel', 'devtools.timeline'] })
     await act()
-    await page.waitForTimeout(500)
-    const worst = await page.evaluate(
-      `Math.max(0, ...window.longTasks.filter(({ startTime }) => startTime >= ${from}).map(({ duration }) => duration))`,
-    )
-    found[name]!.push(worst as number)
+    await page.waitForTimeout(300)
+    found[name]!.push(longestTaskMs(JSON.parse(String(await browser.stopTracing())).traceEvents))
   }
+  // By the page's own calls: a test's mouse and waiting cost the page work that no visitor causes.
+  const open = () =>
+    page.evaluate(`new Promise((resolve) => {
+      addEventListener('service-widget:ready', ({ detail }) => detail.widget.on('messages.changed', resolve))
+      document.querySelector('[data-service-widget]').shadowRoot.querySelector('.launcher').click()
+    }).then(() => undefined)`)
 
-  // The page's own first layout is no work of the widget, so the count begins once the launcher's script has run.
-  await page.reload()
+  await step('launcher shown', () => page.reload())
   await launcher.waitFor()
-  found['launcher shown']!.push(
-    (await page.evaluate(
-      `Math.max(0, ...window.longTasks.filter(({ startTime }) =>
-        startTime >= performance.getEntriesByType('resource').find(({ name }) => name.endsWith('/widget.js')).responseEnd
-      ).map(({ duration }) => duration))`,
-    )) as number,
-  )
-  await step('first open', async () => {
-    // By the keyboard: the mouse of a test costs the page work of its own.
-    await launcher.focus()
-    await page.keyboard.press('Enter')
-    await page.locator('[data-service-widget] .header[data-state="online"]').waitFor()
-  })
+  await step('first open', open)
   const talk = gateway.conversation('pk_friendly')
   for (let count = 0; count < 50; count += 1) talk.agentSays(`Message ${count}, see https://shop.example/${count}`)
   await page.getByText('Message 49,').waitFor()
-  await page.reload()
   await step('reopened with 50 messages', async () => {
-    await launcher.focus()
-    await page.keyboard.press('Enter')
-    await page.getByText('Message 49,').waitFor()
+    await page.reload()
+    await page.evaluate(`document.querySelector('script[data-site-key]').serviceWidget.open()`)
   })
   await close()
 }
 await browser.close()
 await gateway.close()
 
-console.log(`Longest task in ms, ${rounds} rounds, CPU slowed ${slowdown} times; 0 is none over ${limitMs} ms`)
+console.log(`Longest task in ms, ${rounds} rounds, CPU slowed ${slowdown} times`)
 for (const [name, worst] of Object.entries(found))
-  console.log(`${name.padEnd(28)}${worst.map((ms) => String(Math.round(ms)).padStart(5)).join('')}`)
+  console.log(`${name.padEnd(28)}${worst.map((ms) => ms.toFixed(0).padStart(5)).join('')}`)
 if (Object.values(found).some((worst) => worst.sort((a, b) => a - b)[rounds >> 1]! > limitMs)) process.exitCode = 1
+
+function longestTaskMs(events: TraceEvent[]): number {
+  const mains = events.filter(({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain')
+  const tasks = events.filter(
+    ({ name, pid, tid }) =>
+      name === 'ThreadControllerImpl::RunTask' && mains.some((main) => main.pid === pid && main.tid === tid),
+  )
+  // Leaving the page before is no work of the widget's.
+  const commits = events.filter(({ name }) => name === 'CommitLoad')
+  const own = tasks.filter((task) => !commits.some(({ ts }) => ts >= task.ts && ts <= task.ts + (task.dur ?? 0)))
+  return Math.max(0, ...own.map(({ tdur }) => tdur ?? 0)) / 1_000
+}

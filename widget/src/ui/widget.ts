@@ -66,6 +66,9 @@ interface Mounted {
 
 const panelId = 'panel'
 
+/** What follows is a task of its own: nothing of the chat holds up the page for long. */
+const nextTask = () => new Promise((resolve) => setTimeout(resolve))
+
 /** The chat behind a launcher, which is asked for when the widget is mounted. Touches neither page nor storage before. */
 export function createWidget(
   { texts, localeTexts, locale, ...options }: ServiceWidgetOptions,
@@ -171,9 +174,9 @@ export function createWidget(
     const chosen = mounted && chooseLocale(locale, pageLocales(), known, client.config()?.locale)
     if (!chosen || chosen === shownLocale) return
     shownLocale = chosen
-    const loaded = loadTexts(chosen)
-    if (loaded instanceof Promise) void loaded.then((own) => shownLocale === chosen && show(chosen, own))
-    else show(chosen, loaded)
+    void Promise.all([loadTexts(chosen), nextTask()]).then(([own]) => {
+      if (chosen === shownLocale) show(chosen, own)
+    })
   }
 
   function show(chosen: string, own: WidgetTexts) {
@@ -191,7 +194,10 @@ export function createWidget(
     shell.frame.append(panel.element)
     shell.button.setAttribute('aria-controls', panelId)
     showLauncherState()
-    if (isOpen) panel.show(!before || hadFocus === true)
+    if (!isOpen) return
+    void nextTask().then(() => {
+      if (isOpen && mounted?.panel === panel) panel.show(!before || hadFocus === true)
+    })
   }
 
   function setOpen(next: boolean) {
