@@ -7,7 +7,21 @@ export function languageOf(tag: string): string {
 
 /** What the page and the browser ask for, most wanted first. */
 export function pageLocales(): string[] {
-  return [document.documentElement.lang, ...navigator.languages]
+  return [document.documentElement.lang, ...navigator.languages].flatMap((tag) => wellFormed(tag) ?? [])
+}
+
+/** The browser's own language. */
+export function browserLocale(): string | undefined {
+  return typeof navigator === 'undefined' ? undefined : wellFormed(navigator.language)
+}
+
+/** The tag, less what browsers add on systems without a language: `en-US@posix`, which neither `Intl` nor the service takes. */
+export function wellFormed(tag: string): string | undefined {
+  try {
+    return Intl.getCanonicalLocales(tag.split(/[@.]/)[0]!.replaceAll('_', '-'))[0]
+  } catch {
+    return undefined
+  }
 }
 
 /**
@@ -24,7 +38,8 @@ export function chooseLocale(
 ): string {
   const isKnown = (tag: string) => known.some((one) => languageOf(one) === languageOf(tag))
   const isOffered = (tag: string) => !offered || offered.supported.some((one) => languageOf(one) === languageOf(tag))
-  if (asked && isKnown(asked)) return asked
+  const named = asked && wellFormed(asked)
+  if (named && isKnown(named)) return named
   const choices = [...wanted.filter(isOffered), ...(offered ? [offered.default] : [])]
   return choices.find((tag) => tag && isKnown(tag)) ?? 'en'
 }

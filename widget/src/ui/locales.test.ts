@@ -9,6 +9,7 @@ const offered = { default: 'fr', supported: ['en', 'fr', 'de-AT'] }
 
 it.each([
   ['what the page asks for by name, whatever is offered', 'ja-JP', [], 'ja-JP'],
+  ['what was meant by a tag that no standard knows', 'de_ch', [], 'de-CH'],
   ['the page before the browser', undefined, ['de-CH', 'en-GB'], 'de-CH'],
   ['the browser where the page has no language', undefined, ['', 'pt-BR', 'en-GB'], 'en-GB'],
   ['nothing that the installation does not offer', undefined, ['es', 'ar'], 'fr'],

@@ -4,7 +4,7 @@ import { storageFor } from '../storage.ts'
 import type { WidgetEventMap, WidgetMessage } from '../types.ts'
 import { type Announcer, createAnnouncer } from './announcer.ts'
 import type { LauncherHost } from './launcher-host.ts'
-import { chooseLocale, languageOf, pageLocales } from './locale-choice.ts'
+import { browserLocale, chooseLocale, languageOf, pageLocales, wellFormed } from './locale-choice.ts'
 import { loadTexts, widgetLocales } from './locales.ts'
 import { pageContextOf } from './page-context.ts'
 import { pageLifecycle } from './page-lifecycle.ts'
@@ -74,11 +74,11 @@ export function createWidget(
   { texts, localeTexts, locale, ...options }: ServiceWidgetOptions,
   hostOf: () => LauncherHost,
 ): ServiceWidget {
+  locale = locale && wellFormed(locale)
   const emitter = createEmitter<WidgetEventMap>()
   const platform = { lifecycle: pageLifecycle, storage: storageFor(options.storage ?? 'session'), ...options.platform }
-  const browserLocale = typeof navigator === 'undefined' ? undefined : navigator.language
   const client = createServiceClient(
-    { pageContext: pageContextOf, ...options, locale: locale ?? browserLocale, platform },
+    { pageContext: pageContextOf, ...options, locale: locale ?? browserLocale(), platform },
     emitter,
   )
   const unreadRecord = createUnreadRecord(platform.storage, options.siteKey)
