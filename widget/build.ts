@@ -12,9 +12,6 @@ const folder = fileURLToPath(new URL('.', import.meta.url))
  */
 export const widgetDist = join(folder, 'dist')
 
-/** Files of earlier builds that pages already open may still ask for are kept so long. */
-const keepOldMs = 24 * 60 * 60_000
-
 export interface BuiltFile {
   /** Path below `dist`. */
   name: string
@@ -24,8 +21,10 @@ export interface BuiltFile {
 /**
  * Builds everything into `dist`. Files are moved there whole, and `widget.js` last, so that builds running at the same
  * time, or a server reading the old ones, never meet half a file or one that names another which is not there.
+ *
+ * @param keepOldMs how long files of earlier builds stay, for which pages already open may still ask
  */
-export async function buildWidget(): Promise<BuiltFile[]> {
+export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFile[]> {
   await mkdir(widgetDist, { recursive: true })
   const outDir = await mkdtemp(join(widgetDist, '.build-'))
   const into = (config: InlineConfig) => build({ ...config, build: { ...config.build, outDir } })
@@ -39,7 +38,7 @@ export async function buildWidget(): Promise<BuiltFile[]> {
       await mkdir(dirname(join(widgetDist, name)), { recursive: true })
       await rename(join(outDir, name), join(widgetDist, name))
     }
-    await dropOld(names)
+    await dropOld(names, keepOldMs)
     return files
   } finally {
     await rm(outDir, { recursive: true, force: true })
@@ -57,7 +56,7 @@ export async function buildWidgetIfStale(): Promise<BuiltFile[]> {
   return (await modifiedAt(join(widgetDist, 'widget.js'))) > Math.max(...changed) ? [] : buildWidget()
 }
 
-async function dropOld(current: string[]) {
+async function dropOld(current: string[], keepOldMs: number) {
   const kept = new Set(current)
   const hashed = (await filesIn(widgetDist)).filter((name) => name.startsWith('widget/') && !kept.has(name))
   for (const name of hashed) {
@@ -83,7 +82,4 @@ async function modifiedAt(path: string): Promise<number> {
   )
 }
 
-if (import.meta.main) {
-  if (process.argv.includes('--clean')) await rm(widgetDist, { recursive: true, force: true })
-  await buildWidget()
-}
+if (import.meta.main) await buildWidget(process.argv.includes('--clean') ? 0 : undefined)

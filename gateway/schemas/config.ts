@@ -61,7 +61,7 @@ export const WidgetConfigAnswer = Strict(
         contract: 'service.widget.public-api',
         contractVersion: '1.0',
         publicSiteKey: 'pk_demo',
-        locale: { default: 'en', supported: ['en'] },
+        locale: { default: 'en', supported: ['en', 'de', 'es', 'fr', 'ar', 'ja'] },
         appearance: { title: 'Shop', greeting: 'Hello', accentColor: '#2f6f4f', position: 'right' },
         capabilities: {
           identity: true,

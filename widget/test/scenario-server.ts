@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { SessionContent } from '../src/types.ts'
+import { builtFile } from './built-files.ts'
 import { createScenarioConversation, type ScenarioConversation } from './scenario-conversation.ts'
 import { type Refusal, type Scenario, type SiteKey, scenarios } from './scenarios.ts'
 
@@ -108,6 +109,8 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       response.setHeader('Access-Control-Max-Age', '7200')
       return response.writeHead(204).end()
     }
+    const file = await builtFile(url.pathname)
+    if (file) return response.writeHead(200, { 'Content-Type': 'text/javascript; charset=utf-8' }).end(file)
     const text = await readText(request)
     if (url.pathname === '/control') return answer(response, 200, { result: control(JSON.parse(text)) ?? null })
     const path = url.pathname.slice(base.length)

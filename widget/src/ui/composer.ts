@@ -12,7 +12,6 @@ export function createComposer(texts: WidgetTexts, onSend: (body: string) => str
   const field = element('textarea', {
     class: 'field',
     rows: '1',
-    dir: 'auto',
     'aria-label': texts.composerLabel,
     placeholder: texts.composerPlaceholder,
     enterkeyhint: 'send',
@@ -64,6 +63,8 @@ export function createComposer(texts: WidgetTexts, onSend: (body: string) => str
   }
 
   function refresh() {
+    // What is written has a direction of its own; the placeholder has the page's.
+    field.dir = field.value ? 'auto' : ''
     send.setAttribute('aria-disabled', String(field.value.trim() === ''))
     field.style.height = 'auto'
     if (field.scrollHeight > 0) field.style.height = `${field.scrollHeight}px`

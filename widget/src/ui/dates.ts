@@ -2,20 +2,25 @@ import type { WidgetTexts } from './texts.ts'
 
 export type Dates = ReturnType<typeof createDates>
 
-/** Times and days in the words of a locale. Making a format is slow, so each is made once. */
+/** Times and days in the words of a locale. Making a format is slow, so each is made once, when it is needed. */
 export function createDates(locale: string | undefined, { today, yesterday }: WidgetTexts, now = () => new Date()) {
-  const timeFormat = new Intl.DateTimeFormat(locale, { hour: 'numeric', minute: '2-digit' })
-  const dayFormat = new Intl.DateTimeFormat(locale, { dateStyle: 'long' })
+  let timeFormat: Intl.DateTimeFormat | undefined
+  let dayFormat: Intl.DateTimeFormat | undefined
   return {
     /** @param at RFC 3339 */
-    time: (at: string) => timeFormat.format(new Date(at)),
+    time(at: string) {
+      timeFormat ??= new Intl.DateTimeFormat(locale, { hour: 'numeric', minute: '2-digit' })
+      return timeFormat.format(new Date(at))
+    },
     /** @param at RFC 3339 */
     day(at: string) {
       const date = new Date(at)
       const current = now()
       const before = new Date(current.getFullYear(), current.getMonth(), current.getDate() - 1)
       if (date.toDateString() === current.toDateString()) return today
-      return date.toDateString() === before.toDateString() ? yesterday : dayFormat.format(date)
+      if (date.toDateString() === before.toDateString()) return yesterday
+      dayFormat ??= new Intl.DateTimeFormat(locale, { dateStyle: 'long' })
+      return dayFormat.format(date)
     },
   }
 }

@@ -64,9 +64,12 @@ function start(script: HTMLScriptElement) {
     host.setFailure()
     host.button.ariaBusy = 'true'
     try {
-      // Browsers differ in whether a module that failed once is ever asked for again: another address is another module.
-      const address = CHAT_MODULE + (failures ? `?${failures}` : '')
-      const chat = (await import(/* @vite-ignore */ address)) as { createWidget: typeof createWidget }
+      // A script of another origin is told no address of its own, so `import` cannot resolve against it. And browsers differ in
+      // whether a module that failed once is ever asked for again: another address is another module.
+      const { href } = new URL(CHAT_MODULE + (failures ? `?${failures}` : ''), script.src)
+      const chat = (await import(/* @vite-ignore */ href)) as { createWidget: typeof createWidget }
+      // Reading the chat's code and building it are two tasks, so that neither holds up the page for long.
+      await new Promise((resolve) => setTimeout(resolve))
       const made = chat.createWidget(options, () => {
         isMounted = true
         return host

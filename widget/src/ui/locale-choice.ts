@@ -16,9 +16,9 @@ export function browserLocale(): string | undefined {
 }
 
 /** The tag, less what browsers add on systems without a language: `en-US@posix`, which neither `Intl` nor the service takes. */
-function wellFormed(tag: string): string | undefined {
+export function wellFormed(tag: string): string | undefined {
   try {
-    return Intl.getCanonicalLocales(tag.split(/[@.]/)[0])[0]
+    return Intl.getCanonicalLocales(tag.split(/[@.]/)[0]!.replaceAll('_', '-'))[0]
   } catch {
     return undefined
   }
@@ -38,7 +38,8 @@ export function chooseLocale(
 ): string {
   const isKnown = (tag: string) => known.some((one) => languageOf(one) === languageOf(tag))
   const isOffered = (tag: string) => !offered || offered.supported.some((one) => languageOf(one) === languageOf(tag))
-  if (asked && isKnown(asked)) return asked
+  const named = asked && wellFormed(asked)
+  if (named && isKnown(named)) return named
   const choices = [...wanted.filter(isOffered), ...(offered ? [offered.default] : [])]
   return choices.find((tag) => tag && isKnown(tag)) ?? 'en'
 }

@@ -16,12 +16,11 @@ const sources: Record<Exclude<Language, 'en'>, () => Promise<{ texts: WidgetText
 }
 
 /** A language's texts; English where they cannot be had. */
-export function loadTexts(locale: string): Promise<WidgetTexts> | WidgetTexts {
+export async function loadTexts(locale: string): Promise<WidgetTexts> {
   const source = (sources as Record<string, (() => Promise<{ texts: WidgetTexts }>) | undefined>)[languageOf(locale)]
-  return source
-    ? source().then(
-        ({ texts }) => texts,
-        () => englishTexts,
-      )
-    : englishTexts
+  try {
+    return source ? (await source()).texts : englishTexts
+  } catch {
+    return englishTexts
+  }
 }

@@ -33,13 +33,19 @@ export function createMessageLog(deps: MessageLogDeps) {
   const loading = element('div', { class: 'loading', hidden: true }, texts.loadingOlder)
   const list = element('div', { class: 'list', role: 'log', 'aria-live': 'polite', 'aria-label': texts.log })
   const typing = element('div', { class: 'typing', hidden: true })
-  const jump = element('button', { class: 'jump', type: 'button', hidden: true }, icon(downIcon), texts.newMessages)
+  const news = element('span', { hidden: true }, texts.newMessages)
+  const jump = element(
+    'button',
+    { class: 'jump', type: 'button', 'aria-label': texts.toLatest, hidden: true },
+    icon(downIcon),
+    news,
+  )
   const scroller = element('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': texts.log })
   scroller.append(loading, greeting, list, typing)
   jump.addEventListener('click', toEnd)
   scroller.addEventListener('scroll', () => {
     followsEnd = isAtEnd()
-    if (followsEnd) jump.hidden = true
+    showJump()
     if (scroller.scrollTop < nearPx) void showOlder()
   })
   let isLoadingOlder = false
@@ -68,7 +74,7 @@ export function createMessageLog(deps: MessageLogDeps) {
       greeting.hidden = deps.hasOlder()
       const last = messages.at(-1)
       if (wasAtEnd || quiet || last?.state === 'pending') toEnd()
-      else if (rows.size > knew) jump.hidden = false
+      else if (rows.size > knew) showJump(true)
     },
 
     setTyping(name: string | undefined) {
@@ -123,6 +129,15 @@ export function createMessageLog(deps: MessageLogDeps) {
   function toEnd() {
     followsEnd = true
     scroller.scrollTop = scroller.scrollHeight
-    jump.hidden = true
+    showJump()
+  }
+
+  /** The way back to the newest message; `hasNews` where one came that is out of sight. */
+  function showJump(hasNews = false) {
+    // The focus does not fall out of the chat with the button that had it.
+    if (followsEnd && jump.matches(':focus')) scroller.focus({ preventScroll: true })
+    jump.hidden = followsEnd
+    news.hidden = followsEnd || (news.hidden && !hasNews)
+    jump.setAttribute('aria-label', news.hidden ? texts.toLatest : texts.newMessages)
   }
 }

@@ -28,6 +28,7 @@ export interface WidgetTexts {
   retry: string
   typing: (name: string) => string
   newMessages: string
+  toLatest: string
   /** Tells who looks after the conversation. */
   chattingWith: (name: string) => string
   loadingOlder: string
@@ -67,6 +68,7 @@ export const englishTexts: WidgetTexts = {
   retry: 'Retry',
   typing: (name) => `${name} is typing`,
   newMessages: 'New messages',
+  toLatest: 'To the latest message',
   chattingWith: (name) => `You’re chatting with ${name}`,
   loadingOlder: 'Loading earlier messages…',
   opensInNewTab: 'opens in a new tab',

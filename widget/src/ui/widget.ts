@@ -4,7 +4,7 @@ import { storageFor } from '../storage.ts'
 import type { WidgetEventMap, WidgetMessage } from '../types.ts'
 import { type Announcer, createAnnouncer } from './announcer.ts'
 import type { LauncherHost } from './launcher-host.ts'
-import { browserLocale, chooseLocale, languageOf, pageLocales } from './locale-choice.ts'
+import { browserLocale, chooseLocale, languageOf, pageLocales, wellFormed } from './locale-choice.ts'
 import { loadTexts, widgetLocales } from './locales.ts'
 import { pageContextOf } from './page-context.ts'
 import { pagePlatform } from './page-platform.ts'
@@ -69,11 +69,15 @@ interface Mounted {
 
 const panelId = 'panel'
 
+/** What follows is a task of its own: nothing of the chat holds up the page for long. */
+const nextTask = () => new Promise((resolve) => setTimeout(resolve))
+
 /** The chat behind a launcher, which is asked for when the widget is mounted. Touches neither page nor storage before. */
 export function createWidget(
   { texts, localeTexts, locale, ...options }: ServiceWidgetOptions,
   hostOf: () => LauncherHost,
 ): ServiceWidget {
+  locale = locale && wellFormed(locale)
   const emitter = createEmitter<WidgetEventMap>()
   const platform = { ...pagePlatform(), storage: storageFor(options.storage ?? 'session'), ...options.platform }
   const client = createServiceClient(
@@ -158,6 +162,7 @@ export function createWidget(
       remove() {
         unfollow()
         mounted?.panel?.dispose()
+        mounted?.panel?.element.remove()
         announcer.element.remove()
         shell.remove()
       },
@@ -175,9 +180,9 @@ export function createWidget(
     const chosen = mounted && chooseLocale(locale, pageLocales(), known, client.config()?.locale)
     if (!chosen || chosen === shownLocale) return
     shownLocale = chosen
-    const loaded = loadTexts(chosen)
-    if (loaded instanceof Promise) void loaded.then((own) => shownLocale === chosen && show(chosen, own))
-    else show(chosen, loaded)
+    void Promise.all([loadTexts(chosen), nextTask()]).then(([own]) => {
+      if (chosen === shownLocale) show(chosen, own)
+    })
   }
 
   function show(chosen: string, own: WidgetTexts) {
@@ -195,17 +200,20 @@ export function createWidget(
     shell.frame.append(panel.element)
     shell.button.setAttribute('aria-controls', panelId)
     showLauncherState()
-    if (isOpen) panel.show(!before || hadFocus === true)
+    if (!isOpen) return
+    void nextTask().then(() => {
+      if (isOpen && mounted?.panel === panel) panel.show(!before || hadFocus === true)
+    })
   }
 
   function setOpen(next: boolean) {
     if (next === isOpen) return
     if (next) {
       isOpen = true
+      focusedBefore = mounted?.shell.focused() ? null : document.activeElement
       void mount()
-      const { shell, panel, announcer } = mounted!
+      const { panel, announcer } = mounted!
       announcer.clear()
-      focusedBefore = shell.focused() ? null : document.activeElement
       setUnread(0)
       panel?.show(true)
       emitter.emit('panel.opened', {})

@@ -26,6 +26,7 @@ export const texts: WidgetTexts = {
   retry: 'Reintentar',
   typing: (name) => `${name} está escribiendo`,
   newMessages: 'Mensajes nuevos',
+  toLatest: 'Ir al último mensaje',
   chattingWith: (name) => `Está hablando con ${name}`,
   loadingOlder: 'Cargando mensajes anteriores…',
   opensInNewTab: 'se abre en una pestaña nueva',

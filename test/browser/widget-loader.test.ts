@@ -1,0 +1,237 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
+import { launchChromium } from '../support/chromium.ts'
+import { openWidgetPage, type WidgetPage, type WidgetPageOptions } from '../support/widget-page.ts'
+
+let browser: Browser
+let gateway: ScenarioServer
+let opened: WidgetPage[] = []
+
+beforeAll(async () => {
+  browser = await launchChromium()
+})
+afterAll(() => browser.close())
+beforeEach(async () => {
+  opened = []
+  gateway = await startScenarioServer({ heartbeatMs: 1_000 })
+})
+afterEach(async () => {
+  for (const one of opened) await one.close()
+  await gateway.close()
+})
+
+async function visit(options: Partial<WidgetPageOptions> = {}): Promise<WidgetPage> {
+  const visited = await openWidgetPage({ browser, gateway, ...options })
+  opened.push(visited)
+  return visited
+}
+
+const launcher = (page: Page, name: string | RegExp = /^Open chat/) => page.getByRole('button', { name })
+const field = (page: Page) => page.getByRole('textbox', { name: 'Your message' })
+const storedKeys = (page: Page) => page.evaluate('Object.keys(sessionStorage).concat(Object.keys(localStorage))')
+
+const styleOfPanel = (page: Page, property: string) =>
+  page.evaluate(
+    `getComputedStyle(document.querySelector('[data-service-widget]').shadowRoot.querySelector('.panel')).${property}`,
+  )
+
+/** What the page's script left for the test, such as the widget. */
+const ask = (page: Page, expression: string) => page.evaluate(expression)
+
+const keepsWidget = `
+  window.told = []
+  addEventListener('service-widget:start', ({ detail }) => { window.loader = detail; window.told.push('start') })
+  addEventListener('service-widget:ready', ({ detail }) => { window.widget = detail.widget; window.told.push('ready') })
+`
+
+describe('the script tag', () => {
+  it('runs on the strictest page without a violation, and begins nothing before the visitor opens the chat', async () => {
+    const { page, complaints } = await visit({ context: { locale: 'en-GB' } })
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    await page.reload()
+    await launcher(page).waitFor()
+    expect(asked).toEqual(['/', '/page.js', '/widget.js', '/api/integrations/v1/widget/config/pk_friendly'])
+    expect(await storedKeys(page)).toEqual([])
+    expect(gateway.sessionCount('pk_friendly')).toBe(0)
+
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+    expect(asked.filter((path) => /^\/widget\/chat-[\w-]+\.js$/.test(path))).toHaveLength(1)
+    expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    await page.keyboard.type('Hello')
+    await page.keyboard.press('Enter')
+    await page.getByText(/· Sent$/).waitFor()
+    gateway.conversation('pk_friendly').agentSays('See https://example.com')
+    await page.getByRole('link', { name: /example\.com/ }).waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  it('speaks the language of the page, fetched when the chat is, without a violation', async () => {
+    const { page, complaints } = await visit({ lang: 'ar', dir: 'rtl' })
+    await launcher(page, 'فتح المحادثة').click()
+    const dialog = page.getByRole('dialog', { name: 'Nordlicht Support' })
+    await dialog.waitFor()
+    await page.getByText('نحن متصلون الآن').waitFor()
+    expect(await styleOfPanel(page, 'direction')).toBe('rtl')
+    expect(gateway.seen('POST /sessions')).toHaveLength(1)
+    expect(complaints).toEqual([])
+  })
+
+  it('speaks English where the installation or the package has no other', async () => {
+    const { page } = await visit({ lang: 'nn', context: { locale: 'nn-NO' } })
+    await launcher(page).waitFor()
+  })
+
+  it('says that the chat did not load, and loads it when asked again', async () => {
+    const { page } = await visit()
+    let refusals = 0
+    await page.route(/\/widget\/chat-/, (route) => {
+      refusals += 1
+      return refusals > 2 ? route.continue() : route.abort()
+    })
+    await launcher(page).click()
+    await page.getByRole('alert').getByText('Chat did not load. Try again?').waitFor()
+    await launcher(page).click()
+    await expect.poll(() => refusals).toBe(2)
+    await page.getByRole('alert').getByText('Chat did not load. Try again?').waitFor()
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+    expect(await page.getByText('Chat did not load').count()).toBe(0)
+  })
+
+  it('stands in its own colours where the configuration cannot be had, and tells why when opened', async () => {
+    const { page } = await visit({ siteKey: 'pk_unknown' })
+    await launcher(page).click()
+    await page.getByText('Chat is not available at the moment.').waitFor()
+    expect(await field(page).isVisible()).toBe(false)
+  })
+
+  it('goes on by itself where the tab has a session, and counts what came meanwhile over a change of page', async () => {
+    const { page, complaints } = await visit()
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+    await page.keyboard.press('Escape')
+    gateway.conversation('pk_friendly').agentSays('One')
+    await launcher(page, 'Open chat, 1 unread message').waitFor()
+    await page.reload()
+    await launcher(page, 'Open chat, 1 unread message').waitFor()
+    gateway.conversation('pk_friendly').agentSays('Two')
+    await launcher(page, 'Open chat, 2 unread messages').click()
+    await page.getByText('Two').waitFor()
+    expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    await page.reload()
+    await launcher(page, 'Open chat').waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  it('fetches nothing for a session that is over, nor in memory mode', async () => {
+    const { page } = await visit()
+    await page.evaluate(`sessionStorage.setItem('service.widget.1.pk_friendly',
+      JSON.stringify({ clientInstanceId: 'x', session: {}, times: { renewAtMs: 1, expiresAtMs: 2 } }))`)
+    const chat = page.waitForRequest(/\/widget\/chat-/, { timeout: 1_000 }).catch(() => undefined)
+    await page.reload()
+    await launcher(page).waitFor()
+    expect(await chat).toBeUndefined()
+    expect(gateway.sessionCount('pk_friendly')).toBe(0)
+
+    const { page: other } = await visit({ attributes: 'data-storage="memory"' })
+    await launcher(other).click()
+    await other.getByText('We are online').waitFor()
+    expect(await storedKeys(other)).toEqual([])
+  })
+
+  it('is not moved or hidden by what the page says of its own elements', async () => {
+    const { page } = await visit({
+      head: '<style>div { display: none !important; transform: scale(0.1); font-size: 3px } button { opacity: 0 }</style>',
+    })
+    const box = (await launcher(page).boundingBox())!
+    expect(Math.round(box.width)).toBe(56)
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+  })
+
+  it('takes side, theme and a hidden launcher from its attributes', async () => {
+    const { page } = await visit({
+      attributes: 'data-position="left" data-theme="dark" data-launcher="hidden"',
+      body: '<button id="own" type="button">Help</button>',
+      pageScript: `${keepsWidget}; document.addEventListener('click', ({ target }) => target.id === 'own' && window.loader.open())`,
+    })
+    await page.getByRole('button', { name: 'Help' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Nordlicht Support' })
+    await dialog.waitFor()
+    expect((await dialog.boundingBox())!.x).toBeLessThan(40)
+    expect(await styleOfPanel(page, 'backgroundColor')).toBe('rgb(23, 25, 31)')
+    expect(await launcher(page, 'Close chat').count()).toBe(1)
+    await page.keyboard.press('Escape')
+    expect(await page.evaluate('document.activeElement.id')).toBe('own')
+  })
+
+  it('complains where the page forgets the site key', async () => {
+    const { complaints } = await visit({ attributes: '', siteKey: '' as never })
+    await expect.poll(() => complaints.join()).toContain('data-site-key')
+  })
+})
+
+describe('a page with the widget in its hands', () => {
+  it('is told of the loader and of the widget, and finds both without a global', async () => {
+    const { page, complaints } = await visit({ pageScript: keepsWidget })
+    await launcher(page).waitFor()
+    expect(await ask(page, 'told')).toEqual(['start'])
+    expect(await ask(page, `document.querySelector('script[data-site-key]').serviceWidget === loader`)).toBe(true)
+    await ask(page, `loader.configure({ localeTexts: { en: { composerPlaceholder: 'Ask away' } } }); loader.load()`)
+    await expect.poll(() => ask(page, 'told')).toEqual(['start', 'ready'])
+    expect(gateway.sessionCount('pk_friendly')).toBe(0)
+    expect(await storedKeys(page)).toEqual([])
+
+    await ask(page, 'widget.mount()')
+    expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    await ask(page, `widget.prefill('About lamp 7'), widget.open()`)
+    await page.getByPlaceholder('Ask away').waitFor()
+    expect(await field(page).inputValue()).toBe('About lamp 7')
+    expect(await ask(page, 'widget.isOpen()')).toBe(true)
+    expect(complaints).toEqual([])
+  })
+
+  it('changes language, theme and launcher while the visitor writes, and loses not a word', async () => {
+    const { page, complaints } = await visit({ pageScript: keepsWidget })
+    await launcher(page).click()
+    await field(page).fill('Half a sen')
+    await ask(page, `widget.setLocale('de-AT')`)
+    const german = page.getByRole('textbox', { name: 'Ihre Nachricht' })
+    await german.waitFor()
+    expect(await german.inputValue()).toBe('Half a sen')
+    expect(await german.evaluate((element) => element.matches(':focus'))).toBe(true)
+    await ask(page, `widget.setTheme('dark')`)
+    expect(await styleOfPanel(page, 'backgroundColor')).toBe('rgb(23, 25, 31)')
+    await ask(page, 'widget.hideLauncher()')
+    expect(await page.getByRole('button', { name: 'Chat schließen' }).count()).toBe(1)
+    await ask(page, 'widget.showLauncher()')
+    expect(await page.getByRole('button', { name: 'Chat schließen' }).count()).toBe(2)
+    expect(complaints).toEqual([])
+  })
+
+  it('counts unread messages, and takes the widget away and brings it back', async () => {
+    const { page, complaints } = await visit({ pageScript: keepsWidget })
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+    await ask(
+      page,
+      `window.counts = [], widget.on('unread.changed', ({ count }) => counts.push(count)), widget.setOpen(false)`,
+    )
+    gateway.conversation('pk_friendly').agentSays('Hello?')
+    await expect.poll(() => ask(page, 'widget.unreadCount()')).toBe(1)
+    await page.getByRole('status').getByText('Anna Keller: Hello?').waitFor()
+    await ask(page, 'widget.open()')
+    expect(await ask(page, 'counts')).toEqual([1, 0])
+    await ask(page, 'widget.unmount()')
+    expect(await page.locator('[data-service-widget]').count()).toBe(0)
+    await ask(page, 'widget.open()')
+    await page.getByText('Hello?').waitFor()
+    expect(await page.locator('[data-service-widget]').count()).toBe(1)
+    expect(await page.getByRole('button', { name: 'Close chat' }).count()).toBe(2)
+    expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    expect(complaints).toEqual([])
+  })
+})

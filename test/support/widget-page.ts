@@ -1,0 +1,96 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
+import type { ScenarioServer } from '../../widget/test/scenario-server.ts'
+import type { SiteKey } from '../../widget/test/scenarios.ts'
+
+export interface WidgetPageOptions {
+  browser: Browser
+  /** Serves the widget's files too. */
+  gateway: ScenarioServer
+  siteKey?: SiteKey
+  /** Further attributes of the script element, such as `data-locale="de"`. */
+  attributes?: string
+  lang?: string
+  dir?: string
+  head?: string
+  body?: string
+  /** The page's own script, from the page's own origin; it runs before the widget's. */
+  pageScript?: string
+  context?: BrowserContextOptions
+}
+
+export interface WidgetPage {
+  page: Page
+  context: BrowserContext
+  url: string
+  /** Whatever the page would have complained of in the console, violations of its policy included. */
+  complaints: string[]
+  close(): Promise<void>
+}
+
+/**
+ * A page of its own origin with the script tag on it, under the strictest Content-Security-Policy that can let a script of another
+ * origin in, and with Trusted Types enforced.
+ */
+export async function openWidgetPage(options: WidgetPageOptions): Promise<WidgetPage> {
+  const { browser, gateway } = options
+  const server = createPageServer(options)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const context = await browser.newContext(options.context)
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  await page.addInitScript({
+    content: `addEventListener('securitypolicyviolation', (event) => {
+      console.error('CSP: ' + event.violatedDirective + ' ' + event.blockedURI)
+    })`,
+  })
+  await page.goto(url)
+  return {
+    page,
+    context,
+    url,
+    complaints,
+    async close() {
+      await context.close()
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+
+  function createPageServer({
+    siteKey = 'pk_friendly',
+    attributes = '',
+    lang = 'en',
+    dir = 'ltr',
+  }: WidgetPageOptions): Server {
+    const html = `<!doctype html><html lang="${lang}" dir="${dir}"><head><meta charset="utf-8"><title>A page</title>
+      <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
+      ${options.head ?? ''}<script src="/page.js"></script>
+      <script src="${gateway.url}/widget.js" data-site-key="${siteKey}" ${attributes} defer></script></head>
+      <body><main><h1>A page</h1>${options.body ?? '<p>With a chat on it.</p>'}</main></body></html>`
+    const policy = [
+      "default-src 'none'",
+      `script-src 'self' ${gateway.url}`,
+      `connect-src ${gateway.url}`,
+      ...(options.head ? ["style-src 'unsafe-inline'"] : []),
+      "base-uri 'none'",
+      "form-action 'none'",
+      "require-trusted-types-for 'script'",
+      "trusted-types 'none'",
+    ].join('; ')
+    return createServer((request, response) => {
+      const isScript = request.url === '/page.js'
+      response.writeHead(200, {
+        'Content-Type': `${isScript ? 'text/javascript' : 'text/html'}; charset=utf-8`,
+        'Content-Security-Policy': policy,
+      })
+      response.end(isScript ? (options.pageScript ?? '') : html)
+    })
+  }
+}

@@ -1,0 +1,125 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { build } from 'vite'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { buildWidgetIfStale } from './build.ts'
+
+const run = promisify(execFile)
+const folder = fileURLToPath(new URL('.', import.meta.url))
+const compiler = fileURLToPath(new URL('../node_modules/.bin/tsc', import.meta.url))
+let project: string
+let packed: string[]
+
+const consumer = `
+import { createServiceWidget, englishTexts, WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION, type WidgetErrorDetail } from '@service/widget'
+import { createServiceClient, type WidgetMessage } from '@service/widget/client'
+const widget = createServiceWidget({ siteKey: 'pk_x', apiBaseUrl: 'https://chat.example', theme: 'dark', localeTexts: { de: { send: 'Los' } } })
+const stop: () => void = widget.on('message.received', ({ message }) => console.log(message.body.length))
+widget.on('error', (error: WidgetErrorDetail) => console.log(error.code, error.recoverable))
+// @ts-expect-error no such event
+widget.on('message.recieved', () => {})
+// @ts-expect-error a site key is needed
+createServiceWidget({ apiBaseUrl: 'https://chat.example' })
+const client = createServiceClient({ siteKey: 'pk_x', apiBaseUrl: 'https://chat.example', storage: 'memory' })
+const messages: readonly WidgetMessage[] = client.messages()
+console.log(messages.length, widget.unreadCount(), englishTexts.send, WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION)
+stop()
+`
+
+beforeAll(async () => {
+  await buildWidgetIfStale()
+  await run(compiler, ['-p', join(folder, 'tsconfig.build.json')])
+  project = await mkdtemp(join(tmpdir(), 'widget-consumer-'))
+  const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', project], {
+    cwd: folder,
+  })
+  // npm 11 and before answer with a list, later ones by name.
+  const [answer] = Object.values(JSON.parse(stdout)) as { filename: string; files: { path: string }[] }[]
+  packed = answer!.files.map(({ path }) => path)
+  await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module' }))
+  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', join(project, answer!.filename)], {
+    cwd: project,
+  })
+})
+afterAll(() => rm(project, { recursive: true, force: true }))
+
+it('holds what it exports and no source, test or secret of the workshop', async () => {
+  expect(packed).toEqual(expect.arrayContaining(['package.json', 'dist/index.js', 'dist/client.js', 'dist/widget.js']))
+  expect(
+    packed.filter(
+      (path) => !/^(package\.json|dist\/(\w+\.js|chunks\/[\w-]+\.js|widget\/[\w-]+\.js|types\/.+\.d\.ts))$/.test(path),
+    ),
+  ).toEqual([])
+  const { exports } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
+  for (const entry of Object.values(exports).flatMap((one) =>
+    typeof one === 'string' ? one : Object.values(one as object),
+  ))
+    expect(packed).toContain(String(entry).slice(2))
+})
+
+it('is imported where there is no page, and touches nothing there', async () => {
+  const script = `
+    const { createServiceWidget } = await import('@service/widget')
+    const { createServiceClient } = await import('@service/widget/client')
+    const widget = createServiceWidget({ siteKey: 'pk_x', apiBaseUrl: 'https://chat.example' })
+    widget.on('error', () => {})
+    createServiceClient({ siteKey: 'pk_x', apiBaseUrl: 'https://chat.example' })
+    console.log(widget.isOpen(), widget.messages().length)`
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script], { cwd: project })
+  expect(stdout.trim()).toBe('false 0')
+})
+
+it.each(['bundler', 'nodenext'])('has types that hold, with module resolution %s', async (moduleResolution) => {
+  await writeFile(join(project, 'consumer.ts'), consumer)
+  const module = moduleResolution === 'nodenext' ? 'nodenext' : 'esnext'
+  const options = [
+    '--strict',
+    '--noEmit',
+    '--target',
+    'es2022',
+    '--lib',
+    'es2024,dom',
+    '--types',
+    '',
+    '--module',
+    module,
+  ]
+  const checked = run(compiler, [...options, '--moduleResolution', moduleResolution, 'consumer.ts'], { cwd: project })
+  await expect(checked.catch((error) => error.stdout)).resolves.toMatchObject({ stdout: '' })
+})
+
+it('is bundled with each language apart, and without the interface where only the client is used', async () => {
+  await writeFile(
+    join(project, 'page.js'),
+    `import { createServiceWidget } from '@service/widget'; createServiceWidget({ siteKey: 'pk_x', apiBaseUrl: '/' }).mount()`,
+  )
+  await writeFile(
+    join(project, 'bot.js'),
+    `import { createServiceClient } from '@service/widget'; createServiceClient({ siteKey: 'pk_x', apiBaseUrl: '/' }).start()`,
+  )
+  const bundle = async (input: string) => {
+    const outDir = join(project, `out-${input}`)
+    await build({
+      root: project,
+      configFile: false,
+      logLevel: 'error',
+      build: { outDir, modulePreload: false, rolldownOptions: { input: join(project, `${input}.js`) } },
+    })
+    const files = await readdir(join(outDir, 'assets'))
+    return {
+      files,
+      main: await readFile(join(outDir, 'assets', files.find((name) => name.startsWith(input))!), 'utf8'),
+    }
+  }
+  const page = await bundle('page')
+  for (const language of ['de', 'es', 'fr', 'ar', 'ja'])
+    expect(page.files.some((name) => name.startsWith(`${language}-`))).toBe(true)
+  expect(page.main).toContain('attachShadow')
+  const bot = await bundle('bot')
+  expect(bot.main).not.toContain('attachShadow')
+  expect(bot.main.length).toBeLessThan(page.main.length * 0.7)
+})
