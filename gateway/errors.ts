@@ -1,13 +1,7 @@
 import { getOption } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
-import {
-  type ErrorCode,
-  ErrorCodeSchema,
-  type ErrorInfo,
-  ErrorInfoSchema,
-  type ErrorRule,
-  rule,
-} from '#proto/error/v1/error_pb.js'
+import { type ErrorCode, ErrorCodeSchema, type ErrorInfo, type ErrorRule, rule } from '#proto/error/v1/error_pb.js'
+import { errorInfoOf } from '../core-client/error-info.ts'
 
 type PascalCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
   ? `${Capitalize<Lowercase<Head>>}${PascalCase<Tail>}`
@@ -112,11 +106,6 @@ export function errorFromInfo(info: ErrorInfo, cause?: unknown): GatewayError {
     issues: info.issues.map(({ path, rule }) => ({ path, rule })),
     cause,
   })
-}
-
-/** What a core said when it said it with the public table's detail. */
-export function errorInfoOf(error: ConnectError): ErrorInfo | undefined {
-  return error.findDetails(ErrorInfoSchema)[0]
 }
 
 const UNAVAILABLE_CODES: ReadonlySet<Code> = new Set([

@@ -5,9 +5,10 @@ import type { SourceFacts } from './source-facts.ts'
 const mayImport: Record<string, string[]> = {
   proto: [],
   destination: [],
+  'core-client': ['proto'],
   core: ['proto', 'destination'],
-  gateway: ['proto'],
-  delivery: ['proto', 'destination'],
+  gateway: ['proto', 'core-client'],
+  delivery: ['proto', 'core-client', 'destination'],
   widget: [],
 }
 

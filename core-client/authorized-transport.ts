@@ -1,6 +1,6 @@
 import type { Transport } from '@connectrpc/connect'
 
-/** A transport whose every call carries the gateway's service token. */
+/** A transport whose every call carries a service token. */
 export function createAuthorizedTransport(transport: Transport, token: string): Transport {
   const authorize = (header: Parameters<Transport['unary']>[3]) => {
     const headers = new Headers(header)

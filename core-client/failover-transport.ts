@@ -1,7 +1,7 @@
 import type { DescMessage, DescMethodStreaming, DescMethodUnary, MessageInitShape } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, type StreamResponse, type Transport, type UnaryResponse } from '@connectrpc/connect'
-import { errorInfoOf } from '../errors.ts'
+import { errorInfoOf } from './error-info.ts'
 
 const SKIP_MIN_MS = 200
 const SKIP_MAX_MS = 2_000
