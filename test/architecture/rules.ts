@@ -23,6 +23,7 @@ const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
   { layer: /^\w+\/main\.ts$/, onlyFrom: /^$/ },
   { layer: /^core\/(server|app)\.ts$/, onlyFrom: /^(core\/main\.ts$|start\.ts$)/ },
   { layer: /^core\/services\//, onlyFrom: /^core\/(services\/|server\.ts$|app\.ts$|main\.ts$)/ },
+  { layer: /^delivery\/app\.ts$/, onlyFrom: /^(delivery\/main\.ts$|start\.ts$)/ },
   { layer: /^gateway\/(app|server)\.ts$/, onlyFrom: /^(gateway\/main\.ts$|start\.ts$)/ },
 ]
 
