@@ -21,8 +21,7 @@ const claimMax = 1_000
 const waitWhileFullMs = 250
 
 /**
- * Keeps asking the core for work, in two ways at once. A poll is always open, waits for what becomes due, and keeps a part of the free
- * places for itself. A refill takes what is due at once, whenever a full destination has room again: the open poll was told
+ * Keeps asking the core for work, in two ways at once. A poll is always open and waits for what becomes due. A refill takes what is due at once, whenever a full destination has room again: the open poll was told
  * that it is full. An open poll is never broken off for that, since the deliveries of an answer on its way would be lost until their
  * leases end.
  */
@@ -52,16 +51,20 @@ export function createClaims(options: {
   let refilling: Promise<void> | undefined
   let refillAgain = false
 
-  const free = () => Math.min(claimMax, room() - reserved)
-  // The fewer places are left, the fewer of them one destination gets: those that hang never have them all.
-  const cap = () => Math.max(1, Math.min(perDestination, Math.floor(room() / 2)))
-  const isTight = () => open.anyFull() || cap() < perDestination
+  const free = () => room() - reserved
+  // However many destinations hang, they never have all places: one claim takes a part of those that are left, and
+  // gives none of the destinations more than half of what is left after it.
+  const share = (left: number) => Math.min(claimMax, Math.max(Math.ceil(left / 2), left - 2 * perDestination))
+  const cap = (left: number) => Math.max(1, Math.min(perDestination, Math.floor((left - share(left)) / 2)))
+  const isTight = () => open.anyFull() || cap(free()) < perDestination
 
-  async function claim(limit: number, wait: number, signal: AbortSignal): Promise<number> {
+  async function claim(wait: number, signal: AbortSignal): Promise<number> {
+    const left = free()
+    const limit = share(left)
     reserved += limit
     try {
       const { deliveries } = await core.claimDeliveries(
-        { workerId, limit, perDestination: cap(), underWay: open.underWay(), waitMs: wait },
+        { workerId, limit, perDestination: cap(left), underWay: open.underWay(), waitMs: wait },
         { timeoutMs: wait + answerWithinMs, signal },
       )
       onClaimed(deliveries)
@@ -77,12 +80,10 @@ export function createClaims(options: {
         await roomMade.promise
         continue
       }
-      // Idle, it takes everything; under way, it leaves room for refills.
-      const limit = open.count() === 0 ? free() : Math.ceil(free() * 0.75)
       const wait = isTight() ? Math.min(waitMs, waitWhileFullMs) : waitMs
       const askedAt = performance.now()
       try {
-        const claimed = await claim(limit, wait, stopped.signal)
+        const claimed = await claim(wait, stopped.signal)
         if (!ready) logger.info('the cores answer')
         ready = true
         // A core that does not wait, as one that is stopping, is not asked in circles.
@@ -101,15 +102,14 @@ export function createClaims(options: {
   async function refill(): Promise<void> {
     do {
       refillAgain = false
-      const limit = free()
       if (stopped.signal.aborted) break
-      if (limit < 1) {
+      if (free() < 1) {
         // For the next one that is done.
         refillAgain = true
         break
       }
       // The poll meets the same failure and says so.
-      await claim(limit, 0, abandon).catch(() => 0)
+      await claim(0, abandon).catch(() => 0)
     } while (refillAgain)
   }
 

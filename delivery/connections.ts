@@ -57,11 +57,11 @@ export function createConnections({ maxIdle }: { maxIdle: number }): Connections
     adopt(origin, socket) {
       let handedOver = false
       const client = new Client(origin, {
-        // The client never opens a connection itself: it gets this one, once.
+        // The client never opens a connection itself: it gets this one, once. It does not expect an answer within the call.
         connect: (_options, callback) => {
-          if (handedOver || socket.destroyed) callback(connectionLost(), null)
-          else callback(null, socket)
+          const usable = !handedOver && !socket.destroyed
           handedOver = true
+          queueMicrotask(() => (usable ? callback(null, socket) : callback(connectionLost(), null)))
         },
         allowH2: false,
         // The deadline of the attempt is the only clock.

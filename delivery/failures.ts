@@ -53,7 +53,7 @@ function reasonOf(error: unknown): FailureReason {
   if (code === 'UND_ERR_SOCKET' && /^bad (response|upgrade)$/.test((error as Error).message)) {
     return FailureReason.PROTOCOL_ERROR
   }
-  if (code.startsWith('HPE_')) return FailureReason.PROTOCOL_ERROR
+  if (error instanceof Error && error.name === 'HTTPParserError') return FailureReason.PROTOCOL_ERROR
   if (certificateCodes.test(code)) return FailureReason.CERTIFICATE_INVALID
   if (code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_')) return FailureReason.TLS_FAILED
   return reasons[code] ?? FailureReason.NETWORK_ERROR
