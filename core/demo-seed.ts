@@ -36,7 +36,11 @@ const serviceScopes = [
   'messages:write',
   'commands:read',
   'commands:write',
+  'leads:read',
   'leads:write',
+  'leads:deliver',
+  'subscriptions:read',
+  'subscriptions:write',
   'workspaces:read',
   'workspaces:write',
 ]
@@ -103,6 +107,10 @@ export async function seedDemo(
   await writePrivately(
     join(DATA_DIR, 'gateway.token'),
     await access.issue({ subject: 'gateway', scopes: ['visitors:act'] }),
+  )
+  await writePrivately(
+    join(DATA_DIR, 'delivery.token'),
+    await access.issue({ subject: 'delivery', scopes: ['deliveries:work'] }),
   )
   return file
 }

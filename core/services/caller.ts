@@ -29,3 +29,11 @@ export function workspaceOf(context: HandlerContext, named: string | undefined):
     return named || workspaceId
   throw new ServiceError(ErrorCode.NOT_FOUND)
 }
+
+/** The same, where there must be one. Errors: `NotFound`, `ValidationFailed` where neither names one. */
+export function requiredWorkspace(context: HandlerContext, named: string | undefined): string {
+  const workspaceId = workspaceOf(context, named)
+  if (workspaceId === undefined)
+    throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/workspaceId', rule: 'required' }] })
+  return workspaceId
+}

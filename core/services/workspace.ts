@@ -23,7 +23,7 @@ import {
   type Installation,
 } from '../store/workspaces.ts'
 import type { InstallationSettings } from '../workspaces.ts'
-import { callerOf, workspaceOf } from './caller.ts'
+import { callerOf, requiredWorkspace } from './caller.ts'
 import { fromForms, toForms } from './forms.ts'
 
 /** `service.workspace.v1.WorkspaceService` over the domain. */
@@ -76,9 +76,7 @@ export function workspaceService(router: ConnectRouter, { workspaces }: CoreCont
     },
 
     async listInstallations({ workspaceId }, context) {
-      const workspace = workspaceOf(context, workspaceId)
-      if (workspace === undefined)
-        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/workspaceId', rule: 'required' }] })
+      const workspace = requiredWorkspace(context, workspaceId)
       return { installations: (await workspaces.listInstallations(workspace)).map(toInstallation) }
     },
 

@@ -1,0 +1,77 @@
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { operatorScopes, testDeliveries } from './test-deliveries.ts'
+
+const test = testDeliveries()
+beforeAll(() => test.open())
+beforeEach(() => test.clear())
+
+const leads = () => test.cores[0]!.database.collections.leads
+
+describe('a captured lead', () => {
+  it('goes to each automatic subscription of its workspace by itself, and to no other', async () => {
+    const { operator, subscriptionId } = await test.newScene({ automatic: true })
+    const other = await operator.createSubscription({ destinationUrl: 'https://b.example/', automatic: true })
+    await operator.createSubscription({ destinationUrl: 'https://c.example/' })
+    await test.newScene({ automatic: true })
+    await test.clear()
+    const { leadId } = await operator.captureLead({ source: 'test', fields: { name: 'Mia' } })
+    const { deliveries } = await operator.listDeliveries({})
+    expect(deliveries).toHaveLength(2)
+    expect(new Set(deliveries.map((delivery) => delivery.subscriptionId))).toEqual(
+      new Set([subscriptionId, other.subscriptionId]),
+    )
+    expect(deliveries[0]).toMatchObject({ leadId, status: DeliveryStatus.PENDING, latestAttempt: { manual: false } })
+    expect(await leads().findOne({ _id: leadId })).not.toHaveProperty('fanOut')
+    expect(await (await test.worker()).drain()).toBe(2)
+  })
+
+  it('waits where the subscription is disabled', async () => {
+    const { operator, subscriptionId, subscription } = await test.newScene({ automatic: true })
+    await test.clear()
+    await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
+    await operator.captureLead({ source: 'test', fields: { name: 'Mia' } })
+    expect(await (await test.worker()).claim()).toEqual([])
+    expect((await subscription()).heldDeliveries).toBe(1)
+    await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.ENABLED })
+    expect(await (await test.worker()).drain()).toBe(1)
+  })
+
+  it('that is larger than what is sent is kept, and its delivery has failed for everyone to see', async () => {
+    const fields = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`f${index}`, 'x'.repeat(4000)]))
+    const { operator, leadId } = await test.newScene({ automatic: true, mappedFields: Object.keys(fields), fields })
+    const { attempts } = await operator.listDeliveryAttempts({ leadId })
+    expect(attempts).toMatchObject([
+      { status: DeliveryStatus.FAILED, responseClass: ResponseClass.REJECTED_PAYLOAD, attemptNumber: 1 },
+    ])
+    const { attemptId } = attempts[0]!
+    await expect(operator.retryDeliveryAttempt({ attemptId, idempotencyKey: 'k' })).rejects.toThrow(
+      'AttemptNotRetryable',
+    )
+    expect(await (await test.worker()).claim()).toEqual([])
+  })
+
+  it('is sent on exactly once, whenever its core dies', async () => {
+    for (let writes = 0; ; writes += 1) {
+      const { workspaceId, operator } = await test.newScene({ automatic: true })
+      await operator.createSubscription({ destinationUrl: 'https://b.example/', automatic: true })
+      await test.clear()
+      const mortal = await test.client(test.mortalCore(writes), operatorScopes, workspaceId)
+      const captured = await mortal.captureLead({ source: 'dying', fields: { name: 'Mia' } }).then(
+        () => true,
+        () => false,
+      )
+      test.advance(6000)
+      await Promise.all(test.cores.map((core) => core.leadFanOut.finish()))
+      await test.cores[0]!.leadFanOut.finish()
+      const kept = await leads().find({ workspaceId, source: 'dying' }).toArray()
+      const { deliveries } = await operator.listDeliveries({})
+      // Either it never was, or it went everywhere, once.
+      expect(captured).toBe(kept.length === 1)
+      expect(deliveries).toHaveLength(2 * kept.length)
+      expect(kept.filter((lead) => 'fanOut' in lead)).toEqual([])
+      if (writes === 4) return
+    }
+  })
+})
