@@ -28,6 +28,9 @@ const reasons: Record<string, FailureReason> = {
   ECONNABORTED: FailureReason.CONNECTION_RESET,
   EPIPE: FailureReason.CONNECTION_RESET,
   UND_ERR_SOCKET: FailureReason.CONNECTION_RESET,
+  // The connection ended before its client had sent the request.
+  UND_ERR_DESTROYED: FailureReason.CONNECTION_RESET,
+  UND_ERR_CLOSED: FailureReason.CONNECTION_RESET,
   UND_ERR_HEADERS_OVERFLOW: FailureReason.PROTOCOL_ERROR,
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: FailureReason.PROTOCOL_ERROR,
   EPROTO: FailureReason.TLS_FAILED,

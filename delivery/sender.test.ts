@@ -286,6 +286,19 @@ describe('a connection', () => {
     expect(receiver.connections() - before).toBe(2)
   })
 
+  it('that ends at any moment after its answer fails no later attempt', async () => {
+    const sender = senderWith()
+    receiver.on('/ends', (request, response) => {
+      const end = () => request.socket.destroy()
+      response.end('ok', () =>
+        [end, () => setImmediate(end), () => queueMicrotask(end)][receiver.requests.length % 3]?.(),
+      )
+    })
+    for (let attempt = 0; attempt < 60; attempt++) {
+      expect(await sender.send(request(`${receiver.http}/ends`), never)).toEqual(answered(200))
+    }
+  })
+
   it('is not kept when the server closes it or says more than it was asked', async () => {
     const sender = senderWith()
     expect(await sender.send(request(`${receiver.http}/200-and-close`), never)).toEqual(answered(200))

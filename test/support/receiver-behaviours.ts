@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
+import { TLSSocket } from 'node:tls'
 
 /** What a path does, once the request is there whole. */
 export type Behaviour = (request: IncomingMessage, response: ServerResponse) => unknown
@@ -30,6 +31,12 @@ function repeat(socket: Socket, text: string | Buffer, everyMs = 0): void {
 }
 
 const head = (length: number | string) => `HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n`
+
+/** A TCP reset; under TLS the end of the connection without TLS's own, which looks the same from there. */
+function reset(socket: Socket): void {
+  if (socket instanceof TLSSocket) socket.destroy()
+  else socket.resetAndDestroy()
+}
 
 /** Paths of the receiver by name, besides `/200`, `/404` and every other status that has a number. */
 export const behaviours: Record<string, Behaviour> = {
@@ -66,9 +73,9 @@ export const behaviours: Record<string, Behaviour> = {
     repeat(socket, `x-flood: ${'x'.repeat(80)}\r\n`.repeat(100))
   }),
   'early-hints-flood': raw((socket) => repeat(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(100))),
-  'reset-in-headers': raw((socket) => socket.resetAndDestroy()),
+  'reset-in-headers': raw((socket) => reset(socket)),
   'reset-in-body': raw((socket) =>
-    socket.write(`${head(1000)}only the start`, () => setImmediate(() => socket.resetAndDestroy())),
+    socket.write(`${head(1000)}only the start`, () => setImmediate(() => reset(socket))),
   ),
   'close-in-headers': raw((socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-le')),
   'close-without-a-word': raw((socket) => socket.end()),
@@ -85,7 +92,7 @@ export const behaviours: Record<string, Behaviour> = {
   '200-and-close': answer(200, { connection: 'close' }),
   /** Promises to keep the connection, and lets go of it as the next request comes. */
   '200-then-reset': (request, response) => {
-    if (seen.has(request.socket)) return request.socket.resetAndDestroy()
+    if (seen.has(request.socket)) return reset(request.socket)
     seen.add(request.socket)
     response.writeHead(200).end()
   },
