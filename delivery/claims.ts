@@ -80,7 +80,8 @@ export function createClaims(options: {
         await roomMade.promise
         continue
       }
-      const wait = isTight() ? Math.min(waitMs, waitWhileFullMs) : waitMs
+      // The first one does not wait, so that whoever asks soon knows whether the cores answer.
+      const wait = !ready ? 0 : isTight() ? Math.min(waitMs, waitWhileFullMs) : waitMs
       const askedAt = performance.now()
       try {
         const claimed = await claim(wait, stopped.signal)
