@@ -1,6 +1,12 @@
-import { MongoClient } from 'mongodb'
+import { type Document, MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type ClaimedDelivery, type ClaimRequest, createDeliveryClaims } from './delivery-claims.ts'
+import { createDeliveryResults } from './delivery-results.ts'
+import { createDeliveryWork } from './delivery-work.ts'
 import type { DeliveryDocument } from './store/deliveries.ts'
+import { createDeliveryHoldStore } from './store/delivery-holds.ts'
+import { createDeliveryQueue } from './store/delivery-queue.ts'
+import { createLeadSubscriptionStore } from './store/lead-subscriptions.ts'
 import { testDeliveries } from './test-deliveries.ts'
 
 /** What has ended, and what waits for a destination that is full. */
@@ -9,11 +15,13 @@ const backlog = 5_000
 
 const test = testDeliveries()
 let client: MongoClient
+let commands: Document[] = []
 let scenes: Awaited<ReturnType<typeof test.newScene>>[]
 
 beforeAll(async () => {
   await test.open({ count: 1 })
-  client = await new MongoClient(test.uri).connect()
+  client = await new MongoClient(test.uri, { monitorCommands: true }).connect()
+  client.on('commandStarted', ({ command }) => commands.push(command))
   scenes = await Promise.all(Array.from({ length: 10 }, () => test.newScene()))
 })
 afterAll(() => client.close())
@@ -29,6 +37,7 @@ function documents(
     workspaceId: 'ws_other',
     leadId: `lead_${name}${index}`,
     subscriptionId: scenes[index % 10]!.subscriptionId,
+    destination: scenes[index % 10]!.subscriptionId,
     status: 'accepted' as const,
     attempts: [{ attemptId: `att_${name}${index}`, correlationId: 'c', manual: false, createdAt: at, updatedAt: at }],
     operations: [{ key: `${name} ${index}`, inputHash: '', attemptId: `att_${name}${index}` }],
@@ -38,78 +47,170 @@ function documents(
   }))
 }
 
-/** The engine's own account of every command of some work: what it examined. */
-async function examined(work: () => Promise<unknown>) {
-  const db = client.db(test.name)
-  await db.setProfilingLevel('all')
-  await work()
-  await db.setProfilingLevel('off')
-  const entries = await db
-    .collection('system.profile')
-    .find({ ns: { $in: [`${test.name}.deliveries`, `${test.name}.leadSubscriptions`] }, op: { $ne: 'getmore' } })
-    .toArray()
-  await db.dropCollection('system.profile')
-  const sum = (field: string) => entries.reduce((total, entry) => total + (Number(entry[field]) || 0), 0)
-  return { calls: entries.length, keys: sum('keysExamined'), documents: sum('docsExamined') }
+async function insert(all: DeliveryDocument[]) {
+  const deliveries = client.db(test.name).collection<DeliveryDocument>('deliveries')
+  for (let start = 0; start < all.length; start += 1000) {
+    await deliveries.insertMany(all.slice(start, start + 1000), { ordered: false })
+  }
 }
 
-describe('the cost of a claim', () => {
-  it('grows neither with what has ended, nor with the backlog of a full destination, and is next to nothing when idle', async () => {
+interface Cost {
+  /** Commands that the engine got. */
+  calls: number
+  keys: number
+  documents: number
+}
+
+/** Claims as a core makes them, with the engine's own account of what each of its questions examined. */
+function countedClaims() {
+  let cost: Cost
+  const queue = createDeliveryQueue({
+    deliveries: client.db(test.name).collection('deliveries'),
+    leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
+  })
+  /** Asks the question, and then the engine what it cost, before anything is changed. */
+  const counted =
+    <A extends unknown[], R>(method: (...given: A) => Promise<R>) =>
+    async (...given: A) => {
+      commands = []
+      const answer = await method(...given)
+      const sent = commands
+      cost.calls += sent.length
+      for (const command of sent.filter(({ find, distinct, aggregate }) => find ?? distinct ?? aggregate)) {
+        add(cost, await client.db(test.name).command({ explain: plain(command), verbosity: 'executionStats' }))
+      }
+      return answer
+    }
+  const claims = createDeliveryClaims({
+    queue: {
+      ...queue,
+      upcoming: counted(queue.upcoming),
+      dueDestinations: counted(queue.dueDestinations),
+      candidates: counted(queue.candidates),
+      take: counted(queue.take),
+    },
+    holds: test.cores[0]!.deliveryHolds,
+    work: createDeliveryWork(test.now),
+    secretBox: test.cores[0]!.secretBox,
+    logger: test.cores[0]!.logger,
+    settings: { leaseMs: 20_000 },
+    now: test.now,
+    random: () => 0.5,
+  })
+  const { signal } = new AbortController()
+  return async (request: Partial<ClaimRequest>): Promise<{ claimed: ClaimedDelivery[]; cost: Cost }> => {
+    cost = { calls: 0, keys: 0, documents: 0 }
+    const usual = { workerId: 'w', limit: 50, perDestination: 10, underWay: new Map(), waitMs: 0, signal }
+    return { claimed: await claims.claim({ ...usual, ...request }), cost }
+  }
+}
+
+const plain = (command: Document): Document =>
+  Object.fromEntries(Object.entries(command).filter(([name]) => !/^(\$.*|lsid|txnNumber)$/.test(name)))
+
+/** Adds up what the stages of an explanation examined. */
+function add(cost: Cost, explained: unknown) {
+  if (typeof explained !== 'object' || explained === null) return
+  if ('totalKeysExamined' in explained && 'totalDocsExamined' in explained) {
+    cost.keys += Number(explained.totalKeysExamined)
+    cost.documents += Number(explained.totalDocsExamined)
+    return
+  }
+  for (const [name, inner] of Object.entries(explained)) if (name !== 'command') add(cost, inner)
+}
+
+describe('the cost of a claim', { timeout: 120_000 }, () => {
+  it('grows neither with what has ended, nor with the backlog of a full destination, and idle it is one look', async () => {
     const { deliveries } = test.cores[0]!.database.collections
-    const worker = await test.worker()
+    const claimWithCost = countedClaims()
     const full = scenes[0]!.subscriptionId
-    const more = { limit: 50, perDestination: 10, underWay: { [full]: 10 } }
+    const request = { underWay: new Map([[full, 10]]) }
     const sendSome = async () => {
       for (const scene of scenes.slice(1)) await Promise.all([scene.send(), scene.send()])
     }
-    const claimSome = async () => expect(await worker.claim(more)).toHaveLength(18)
+    const claimSome = async () => {
+      const { claimed, cost } = await claimWithCost(request)
+      expect(claimed).toHaveLength(18)
+      return cost
+    }
 
     await sendSome()
-    const empty = await examined(claimSome)
+    const few = await claimSome()
     await test.clear()
 
-    await deliveries.insertMany(documents(finished, 'f', () => ({})))
-    expect(await examined(() => worker.claim(more))).toMatchObject({ documents: 0 })
-    const idle = await examined(() => worker.claim(more))
-    expect(idle).toMatchObject({ calls: 1, keys: 0 })
+    await insert(documents(finished, 'f', () => ({})))
+    expect((await claimWithCost(request)).cost).toEqual({ calls: 1, keys: 0, documents: 0 })
     await sendSome()
-    const afterMany = await examined(claimSome)
-    expect(afterMany).toEqual(empty)
+    const amongMany = await claimSome()
+    expect(amongMany).toMatchObject({ calls: few.calls, documents: few.documents })
+    expect(amongMany.keys).toBeLessThanOrEqual(few.keys + 10)
 
+    await deliveries.updateMany({ status: 'sending' }, { $set: { status: 'accepted' }, $unset: { dueAt: '' } })
     const due = (index: number) => ({
       subscriptionId: full,
+      destination: full,
       status: 'pending' as const,
       dueAt: new Date(test.now() - 60_000 - index),
     })
-    await deliveries.insertMany(documents(backlog, 'b', due))
+    await insert(documents(backlog, 'b', due))
     await sendSome()
-    const besideBacklog = await examined(claimSome)
-    // The look ahead, and one key of each destination.
-    expect(besideBacklog.keys).toBeLessThan(empty.keys + 256 + 50)
-    expect(besideBacklog.documents).toBe(empty.documents)
-    const onlyBacklog = await examined(() => worker.claim(more))
-    expect(onlyBacklog).toMatchObject({ documents: 0 })
-    expect(onlyBacklog.keys).toBeLessThan(50)
+    const beside = await claimSome()
+    // The look ahead, and for each destination a key or two.
+    expect(beside.keys).toBeLessThanOrEqual(few.keys + 256 + 20)
+    expect(beside.documents).toBe(few.documents)
+    const only = await claimWithCost(request)
+    expect(only.claimed).toEqual([])
+    expect(only.cost.keys).toBeLessThanOrEqual(256 + 20)
+    expect(only.cost.documents).toBe(0)
   })
 
-  it('is five calls for any number of deliveries, and of their results three', async () => {
-    await test.clear()
-    await Promise.all(scenes.flatMap((scene) => Array.from({ length: 10 }, () => scene.send())))
-    const worker = await test.worker()
-    let claimed: Awaited<ReturnType<typeof worker.claim>> = []
-    const claiming = await examined(async () => {
-      claimed = await worker.claim()
+  it('is the same for the chores: they look at what is held or waits, and at nothing that has ended', async () => {
+    const { collections } = test.cores[0]!.database
+    expect((await collections.deliveries.countDocuments({ status: 'accepted' })) > finished).toBe(true)
+    await insert(documents(500, 'h', () => ({ status: 'held' as const })))
+    const holds = createDeliveryHoldStore({ deliveries: client.db(test.name).collection('deliveries') })
+    for (const ask of [holds.waiting, holds.holding]) {
+      commands = []
+      expect((await ask()).length).toBeGreaterThan(0)
+      const cost: Cost = { calls: 1, keys: 0, documents: 0 }
+      add(cost, await client.db(test.name).command({ explain: plain(commands[0]!), verbosity: 'executionStats' }))
+      expect(cost.keys).toBeLessThanOrEqual(30)
+      expect(cost.documents).toBe(0)
+    }
+  })
+
+  it('is four calls for any number of deliveries, five with a backlog, and of their results three', async () => {
+    await client.db(test.name).collection('deliveries').deleteMany({})
+    await Promise.all(scenes.flatMap((scene) => Array.from({ length: 30 }, () => scene.send())))
+    const claimWithCost = countedClaims()
+    const first = await claimWithCost({ limit: 100, perDestination: 20 })
+    expect(first.claimed).toHaveLength(100)
+    expect(first.cost.calls).toBe(5)
+    const next = await claimWithCost({ limit: 100, perDestination: 20 })
+    expect(next.claimed).toHaveLength(100)
+    expect(next.cost.calls).toBe(4)
+    expect(next.cost.documents).toBeLessThanOrEqual(10 + 10 * 20 + 100)
+
+    commands = []
+    const results = createDeliveryResults({
+      queue: createDeliveryQueue({
+        deliveries: client.db(test.name).collection('deliveries'),
+        leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
+      }),
+      subscriptions: createLeadSubscriptionStore({
+        leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
+      }),
+      verdicts: test.cores[0]!.deliveryVerdicts,
+      announce: () => {},
+      logger: test.cores[0]!.logger,
+      settings: { retentionDays: 90 },
+      now: test.now,
+      random: () => 0,
     })
-    expect(claimed).toHaveLength(100)
-    expect(claiming.calls).toBeLessThanOrEqual(5)
-    expect(claiming.documents).toBeLessThanOrEqual(10 + 3 * 100)
-    const results = claimed.map(({ deliveryId, attemptId, claimId }) => ({
-      deliveryId,
-      attemptId,
-      claimId,
-      outcome: { case: 'response' as const, value: { status: 200 } },
-    }))
-    const { documents: read } = await examined(() => worker.calls.recordAttempts({ results }))
-    expect(read).toBeLessThanOrEqual(10 + 2 * 100)
+    const counted = await results.record(
+      next.claimed.map((claimed) => ({ ...claimed, durationMs: 5, facts: { status: 200 } })),
+    )
+    expect(counted).toEqual(Array(100).fill(true))
+    expect(commands).toHaveLength(3)
   })
 })

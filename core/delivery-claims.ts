@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import type { DeliveryWork, Look } from './delivery-work.ts'
 import { field, integer, line, validate } from './rules.ts'
@@ -35,6 +36,11 @@ export interface DeliveryClaims {
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>
 }
 
+/** What there is to claim of a destination that may be sent to, with the secrets that sign now. */
+interface Sendable extends Candidates {
+  secrets: [string, ...string[]]
+}
+
 /** Up to so many entries of the queue are read to see what is due. */
 const lookAhead = 256
 /** So many are looked at in all where that is enough, so that a few destinations can fill a claim. */
@@ -47,11 +53,12 @@ export function createDeliveryClaims(dependencies: {
   holds: Pick<DeliveryHolds, 'hold'>
   work: DeliveryWork
   secretBox: Pick<SecretBox, 'open'>
+  logger: Pick<Logger, 'error'>
   settings: { leaseMs: number }
   now: () => number
   random: () => number
 }): DeliveryClaims {
-  const { queue, holds, work, secretBox, settings, now, random } = dependencies
+  const { queue, holds, work, secretBox, logger, settings, now, random } = dependencies
   /** Claims of one core come one after the other, so that they do not fight over the same deliveries. */
   let turn: Promise<unknown> = Promise.resolve()
   /** More was due at the last look than a look ahead shows. */
@@ -73,7 +80,8 @@ export function createDeliveryClaims(dependencies: {
       if (open.length === 0) return { othersMayFind: true, ...nextDueAt }
       const found = await candidatesOf(open, request, time)
       const ids = fairly(found, request)
-      const claimed = ids.length === 0 ? [] : await take(ids, found, request)
+      if (ids.length === 0) return { othersMayFind: true, ...nextDueAt }
+      const claimed = await take(ids, found, request)
       if (claimed.length > 0) return { found: claimed, othersMayFind: true }
       if (tries === triesMax || request.signal.aborted) return { othersMayFind: true, ...nextDueAt }
     }
@@ -100,13 +108,31 @@ export function createDeliveryClaims(dependencies: {
     const chosen = shuffled(open).slice(0, limit)
     const each = Math.min(perDestination, limit, Math.ceil(Math.max(2 * limit, candidatesMax) / chosen.length))
     const found = await queue.candidates(chosen, time, each)
-    const disabled = found.filter(({ subscription }) => subscription.status === 'disabled')
-    await Promise.all(disabled.map(({ subscription }) => holds.hold(subscription.subscriptionId)))
-    return shuffled(found.filter((candidates) => !disabled.includes(candidates)))
+    const sendable: Sendable[] = []
+    for (const { subscription, deliveryIds } of found) {
+      if (subscription.status === 'disabled') await holds.hold(subscription.subscriptionId)
+      else {
+        const secrets = openSecrets(subscription, time)
+        if (secrets) sendable.push({ subscription, deliveryIds, secrets })
+      }
+    }
+    return shuffled(sendable)
+  }
+
+  /** Undefined where one cannot be opened: that must not stop the deliveries of others. */
+  function openSecrets({ subscriptionId, secrets }: LeadSubscription, at: Date): Sendable['secrets'] | undefined {
+    try {
+      const [newest, ...older] = liveSecrets(secrets, at).map(({ sealed }) => secretBox.open(sealed))
+      if (newest !== undefined) return [newest, ...older]
+    } catch {
+      // What was wrong with it may quote it.
+    }
+    logger.error({ subscriptionId }, 'a secret cannot be opened: is its key missing in SECRET_KEYS?')
+    return undefined
   }
 
   /** One of each destination in turn, until there is no more room. */
-  function fairly(found: Candidates[], request: ClaimRequest): string[] {
+  function fairly(found: Sendable[], request: ClaimRequest): string[] {
     const ids: string[] = []
     let open = found.map(({ subscription, deliveryIds }) =>
       deliveryIds.slice(0, roomFor(subscription.subscriptionId, request)),
@@ -121,7 +147,7 @@ export function createDeliveryClaims(dependencies: {
     return ids
   }
 
-  async function take(deliveryIds: string[], found: Candidates[], { workerId, signal }: ClaimRequest) {
+  async function take(deliveryIds: string[], found: Sendable[], { workerId, signal }: ClaimRequest) {
     const at = new Date(now())
     const claimId = `clm_${randomBytes(18).toString('base64url')}`
     const leaseUntil = new Date(at.getTime() + settings.leaseMs)
@@ -131,35 +157,11 @@ export function createDeliveryClaims(dependencies: {
       await queue.releaseClaim(deliveryIds, claimId, at)
       return []
     }
-    const subscriptions = new Map(
-      found.map(({ subscription }) => [subscription.subscriptionId, signing(subscription, at)]),
-    )
+    const bySubscription = new Map(found.map((sendable) => [sendable.subscription.subscriptionId, sendable]))
     return taken.flatMap((delivery) => {
-      const subscription = subscriptions.get(delivery.subscriptionId)
-      return subscription ? [readyRequest(delivery, claimId, subscription)] : []
+      const sendable = bySubscription.get(delivery.subscriptionId)
+      return sendable ? [readyRequest(delivery, claimId, sendable, at.getTime())] : []
     })
-  }
-
-  /** A subscription with its secrets opened, once for all of its deliveries. */
-  function signing({ destinationUrl, secrets }: LeadSubscription, at: Date) {
-    const [newest, ...older] = liveSecrets(secrets, at).map(({ sealed }) => secretBox.open(sealed))
-    if (newest === undefined) throw new Error('a subscription has no secret')
-    return { destinationUrl, secrets: [newest, ...older] as [string, ...string[]], at: at.getTime() }
-  }
-
-  function readyRequest(delivery: TakenDelivery, claimId: string, subscription: ReturnType<typeof signing>) {
-    const { deliveryId, subscriptionId, body, attempts } = delivery
-    const { attemptId = '', correlationId = '' } = attempts.at(-1) ?? {}
-    const { destinationUrl, secrets, at } = subscription
-    return {
-      deliveryId,
-      attemptId,
-      claimId,
-      destination: subscriptionId,
-      url: destinationUrl,
-      headers: webhookHeaders({ deliveryId, correlationId, body, secrets, at }),
-      body,
-    }
   }
 
   function shuffled<T>(values: T[]): T[] {
@@ -183,6 +185,24 @@ export function createDeliveryClaims(dependencies: {
       })
       return claimed ?? []
     },
+  }
+}
+
+function readyRequest(
+  { deliveryId, subscriptionId, body, attempts }: TakenDelivery,
+  claimId: string,
+  { subscription, secrets }: Sendable,
+  at: number,
+): ClaimedDelivery {
+  const { attemptId = '', correlationId = '' } = attempts.at(-1) ?? {}
+  return {
+    deliveryId,
+    attemptId,
+    claimId,
+    destination: subscriptionId,
+    url: subscription.destinationUrl,
+    headers: webhookHeaders({ deliveryId, correlationId, body, secrets, at }),
+    body,
   }
 }
 

@@ -114,6 +114,7 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
       holds,
       work: deliveryWork,
       secretBox,
+      logger,
       settings: { leaseMs: config.DELIVERY_LEASE_MS },
       now,
       random,

@@ -157,6 +157,17 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
         calls,
         claim,
         answer,
+        /** Answers all of them in one call; how many of the results count. */
+        async answerAll(claimed: ClaimedDelivery[], status: number) {
+          const results = claimed.map(({ deliveryId, attemptId, claimId }) => ({
+            deliveryId,
+            attemptId,
+            claimId,
+            outcome: { case: 'response' as const, value: { status } },
+          }))
+          const { recorded } = await calls.recordAttempts({ results })
+          return recorded.filter(({ counted }) => counted).length
+        },
         /** Claims what there is and answers each with the status; how many there were. */
         async drain(status = 200) {
           const claimed = await claim()

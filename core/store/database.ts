@@ -98,23 +98,24 @@ const indexes: IndexPlan[] = [
   ['deliveries', { leadId: 1, createdAt: -1, _id: -1 }, { name: 'by_lead' }],
   ['deliveries', { workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace' }],
   ['deliveries', { subscriptionId: 1, createdAt: -1, _id: -1 }, { name: 'by_subscription' }],
-  // The queue, by destination: it holds what there is something to do for, and nothing that has ended.
+  // The queue, by destination: it holds what there is something to do for, and nothing that has ended. Its questions are
+  // asked by a field that no other index has, so that they have one possible plan, whatever else there is of a subscription.
   [
     'deliveries',
-    { subscriptionId: 1, dueAt: 1 },
+    { destination: 1, dueAt: 1 },
     { name: 'due_by_destination', partialFilterExpression: { dueAt: { $exists: true } } },
   ],
   // The queue by time, for the question what comes next. Its filter is another one so that no other question is ever
   // answered from it: asked for the destinations, it would be read from end to end.
   [
     'deliveries',
-    { dueAt: 1, subscriptionId: 1 },
+    { dueAt: 1, destination: 1 },
     { name: 'due', partialFilterExpression: { dueAt: { $gt: new Date(0) } } },
   ],
-  ['deliveries', { subscriptionId: 1 }, { name: 'held', partialFilterExpression: { status: 'held' } }],
+  ['deliveries', { destination: 1, status: 1 }, { name: 'held', partialFilterExpression: { status: 'held' } }],
   [
     'deliveries',
-    { subscriptionId: 1, requestedAt: -1 },
+    { destination: 1, requestedAt: -1 },
     { name: 'by_request', partialFilterExpression: { requestedAt: { $exists: true } } },
   ],
   [

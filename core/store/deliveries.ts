@@ -46,6 +46,8 @@ export interface Delivery {
 
 /** What the queue keeps in the same document. */
 export interface QueueFields {
+  /** The subscription again: see the indexes. */
+  destination: string
   claim?: { claimId: string; workerId: string; at: Date }
   /** The attempt that follows by itself. */
   next?: { attemptId: string; correlationId: string }
@@ -182,7 +184,7 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
 
     async requests(subscriptionId, limit) {
       const found = await deliveries
-        .find({ subscriptionId, requestedAt: { $exists: true } }, { projection: { attempts: 1 } })
+        .find({ destination: subscriptionId, requestedAt: { $exists: true } }, { projection: { attempts: 1 } })
         .sort({ requestedAt: -1 })
         .limit(limit)
         .toArray()
@@ -202,7 +204,7 @@ function toRequest(attempt: DeliveryAttempt, index: number): SubscriptionAuditEn
 }
 
 function toDocument({ deliveryId, ...rest }: NewDelivery): DeliveryDocument {
-  return { _id: deliveryId, ...rest }
+  return { _id: deliveryId, ...rest, destination: rest.subscriptionId }
 }
 
 export function toDelivery(document: DeliveryDocument): Delivery {

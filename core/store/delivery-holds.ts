@@ -1,5 +1,6 @@
 import type { Collection } from 'mongodb'
 import type { DeliveryDocument, QueueFields } from './deliveries.ts'
+import { anyDestination } from './delivery-queue.ts'
 
 export type PendingVerdict = NonNullable<QueueFields['verdict']> & { deliveryId: string; subscriptionId: string }
 
@@ -20,6 +21,9 @@ export interface DeliveryHoldStore {
   verdictDone(verdict: Pick<PendingVerdict, 'deliveryId' | 'attemptId'>): Promise<void>
 }
 
+/** Asked for like this, the index alone gives the answer. */
+const endOfTime = new Date(8.64e15)
+
 export function createDeliveryHoldStore({
   deliveries,
 }: {
@@ -29,7 +33,7 @@ export function createDeliveryHoldStore({
     async hold(subscriptionId, now) {
       await deliveries.updateMany(
         {
-          subscriptionId,
+          destination: subscriptionId,
           $or: [
             { status: { $in: ['pending', 'retry_scheduled'] }, dueAt: { $exists: true } },
             { status: 'sending', dueAt: { $lte: now } },
@@ -42,7 +46,7 @@ export function createDeliveryHoldStore({
 
     async release(subscriptionId, now, spreadMs) {
       const moment = { $add: [now, { $multiply: [{ $rand: {} }, spreadMs] }] }
-      await deliveries.updateMany({ subscriptionId, status: 'held' }, [
+      await deliveries.updateMany({ destination: subscriptionId, status: 'held' }, [
         {
           $set: {
             status: { $cond: [{ $eq: [{ $type: '$next' }, 'missing'] }, 'pending', 'retry_scheduled'] },
@@ -57,15 +61,15 @@ export function createDeliveryHoldStore({
     async heldCounts(subscriptionIds) {
       const counts = await deliveries
         .aggregate<{ _id: string; count: number }>([
-          { $match: { status: 'held', subscriptionId: { $in: subscriptionIds } } },
-          { $group: { _id: '$subscriptionId', count: { $sum: 1 } } },
+          { $match: { status: 'held', destination: { $in: subscriptionIds } } },
+          { $group: { _id: '$destination', count: { $sum: 1 } } },
         ])
         .toArray()
       return new Map(counts.map(({ _id, count }) => [_id, count]))
     },
 
-    holding: () => deliveries.distinct('subscriptionId', { status: 'held' }),
-    waiting: () => deliveries.distinct('subscriptionId', { dueAt: { $exists: true } }),
+    holding: () => deliveries.distinct('destination', { ...anyDestination, status: 'held' }),
+    waiting: () => deliveries.distinct('destination', { ...anyDestination, dueAt: { $lte: endOfTime } }),
 
     async verdicts(limit) {
       const found = await deliveries

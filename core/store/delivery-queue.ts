@@ -41,6 +41,9 @@ export type Settlement = { deliveryId: string; claimId: string; at: Date } & (
   | { kind: 'release' }
 )
 
+/** Where a question is about all destinations: without it, an index that begins with them would not be used. */
+export const anyDestination = { destination: { $gt: '' } }
+
 export interface DeliveryQueue {
   /** What is due first, over all destinations: reads that many index keys and no document. */
   upcoming(limit: number): Promise<{ destination: string; dueAt: Date }[]>
@@ -57,6 +60,7 @@ export interface DeliveryQueue {
   releaseClaim(deliveryIds: string[], claimId: string, at: Date): Promise<void>
 }
 
+/** Each question is one call: without a batch size, the driver would fetch the rest of an answer with another one. */
 export function createDeliveryQueue({
   deliveries,
   leadSubscriptions,
@@ -67,35 +71,41 @@ export function createDeliveryQueue({
   return {
     async upcoming(limit) {
       const found = await deliveries
-        .find({ dueAt: { $gt: new Date(0) } }, { projection: { _id: 0, subscriptionId: 1, dueAt: 1 } })
+        .find(
+          { dueAt: { $gt: new Date(0) } },
+          { projection: { _id: 0, destination: 1, dueAt: 1 }, batchSize: limit + 1 },
+        )
         .sort({ dueAt: 1 })
         .limit(limit)
         .toArray()
-      return found.map(({ subscriptionId, dueAt = new Date(0) }) => ({ destination: subscriptionId, dueAt }))
+      return found.map(({ destination, dueAt = new Date(0) }) => ({ destination, dueAt }))
     },
 
-    dueDestinations: (now) => deliveries.distinct('subscriptionId', { dueAt: { $lte: now } }),
+    dueDestinations: (now) => deliveries.distinct('destination', { ...anyDestination, dueAt: { $lte: now } }),
 
     async candidates(destinations, now, perDestination) {
       const found = await leadSubscriptions
-        .aggregate<LeadSubscriptionDocument & { due: { _id: string }[] }>([
-          { $match: { _id: { $in: destinations } } },
-          { $project: { audit: 0 } },
-          {
-            $lookup: {
-              from: deliveries.collectionName,
-              localField: '_id',
-              foreignField: 'subscriptionId',
-              pipeline: [
-                { $match: { dueAt: { $lte: now } } },
-                { $sort: { dueAt: 1 } },
-                { $limit: perDestination },
-                { $project: { _id: 1 } },
-              ],
-              as: 'due',
+        .aggregate<LeadSubscriptionDocument & { due: { _id: string }[] }>(
+          [
+            { $match: { _id: { $in: destinations } } },
+            { $project: { audit: 0 } },
+            {
+              $lookup: {
+                from: deliveries.collectionName,
+                localField: '_id',
+                foreignField: 'destination',
+                pipeline: [
+                  { $match: { dueAt: { $lte: now } } },
+                  { $sort: { dueAt: 1 } },
+                  { $limit: perDestination },
+                  { $project: { _id: 1 } },
+                ],
+                as: 'due',
+              },
             },
-          },
-        ])
+          ],
+          { batchSize: destinations.length + 1 },
+        )
         .toArray()
       return found.map(({ due, ...subscription }) => ({
         subscription: toSubscription({ ...subscription, audit: [] }),
@@ -126,12 +136,16 @@ export function createDeliveryQueue({
         { $unset: ['next', 'releasedClaimId'] },
       ])
       if (modifiedCount === 0) return []
-      const taken = await deliveries.find({ _id: { $in: deliveryIds }, 'claim.claimId': claimId }).toArray()
+      const taken = await deliveries
+        .find({ _id: { $in: deliveryIds }, 'claim.claimId': claimId }, { batchSize: deliveryIds.length + 1 })
+        .toArray()
       return taken.map((document) => ({ ...toDelivery(document), body: bytesOf(document.body) }))
     },
 
     async find(deliveryIds) {
-      const found = await deliveries.find({ _id: { $in: deliveryIds } }, { projection: { body: 0 } }).toArray()
+      const found = await deliveries
+        .find({ _id: { $in: deliveryIds } }, { projection: { body: 0 }, batchSize: deliveryIds.length + 1 })
+        .toArray()
       return found.map((document) => ({
         ...toDelivery(document),
         ...(document.claim && { claim: document.claim }),

@@ -293,7 +293,8 @@ export declare const LeadService: GenService<{
     output: typeof CreateDeliveryAttemptResponseSchema;
   },
   /**
-   * Another attempt of the same delivery, at once; a pending automatic one is replaced. Errors: AttemptNotFound,
+   * Another attempt of the same delivery, at once; a scheduled one is replaced. A delivery has 50 attempts at most, and none
+   * more than the first where its body was too large. Errors: AttemptNotFound,
    * AttemptNotRetryable, SubscriptionDisabled, IdempotencyConflict, ValidationFailed.
    *
    * @generated from rpc service.lead.v1.LeadService.RetryDeliveryAttempt
@@ -304,7 +305,7 @@ export declare const LeadService: GenService<{
     output: typeof RetryDeliveryAttemptResponseSchema;
   },
   /**
-   * Errors: LeadNotFound, ValidationFailed.
+   * Of a lead, those of its newest 100 deliveries. Errors: LeadNotFound, NotFound for a delivery, ValidationFailed.
    *
    * @generated from rpc service.lead.v1.LeadService.ListDeliveryAttempts
    */
@@ -314,7 +315,7 @@ export declare const LeadService: GenService<{
     output: typeof ListDeliveryAttemptsResponseSchema;
   },
   /**
-   * Errors: ValidationFailed.
+   * Errors: NotFound for another workspace, ValidationFailed.
    *
    * @generated from rpc service.lead.v1.LeadService.ListDeliveries
    */

@@ -1,0 +1,158 @@
+import fc from 'fast-check'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type ClaimedDelivery, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { testDeliveries } from './test-deliveries.ts'
+
+const test = testDeliveries()
+beforeAll(() => test.open())
+
+/** What can happen to one delivery, in any order. */
+type Step =
+  | { kind: 'claim'; core: number }
+  | { kind: 'answer'; status: 200 | 400 | 503; stale: boolean }
+  | { kind: 'die' }
+  | { kind: 'wait' }
+  | { kind: 'retry' }
+  | { kind: 'disable' }
+  | { kind: 'enable' }
+
+const steps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    { weight: 5, arbitrary: fc.record({ kind: fc.constant('claim' as const), core: fc.nat(1) }) },
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        kind: fc.constant('answer' as const),
+        status: fc.constantFrom(503 as const, 503 as const, 400 as const, 200 as const),
+        stale: fc.boolean(),
+      }),
+    },
+    { weight: 2, arbitrary: fc.constant<Step>({ kind: 'die' }) },
+    { weight: 3, arbitrary: fc.constant<Step>({ kind: 'wait' }) },
+    { weight: 2, arbitrary: fc.constant<Step>({ kind: 'retry' }) },
+    { weight: 1, arbitrary: fc.constant<Step>({ kind: 'disable' }) },
+    { weight: 2, arbitrary: fc.constant<Step>({ kind: 'enable' }) },
+  ),
+  { minLength: 8, maxLength: 25 },
+)
+
+/** The delivery as the contract tells it: no leases, no documents, one number and one word. */
+interface Model {
+  status: 'pending' | 'sending' | 'retry_scheduled' | 'held' | 'accepted' | 'failed' | 'dead_lettered'
+  /** What it is when it is not held. */
+  under: 'pending' | 'retry_scheduled'
+  attempts: number
+  enabled: boolean
+  /** The retry's time has come. */
+  due: boolean
+}
+
+const longerThanAnyPause = 20 * 3_600_000
+const longerThanALease = 21_000
+
+describe('a delivery', { timeout: 120_000 }, () => {
+  it('does what the contract says, whatever happens in whatever order', async () => {
+    const workers = await Promise.all(test.cores.map((core) => test.worker(core)))
+    let keys = 0
+    await fc.assert(
+      fc.asyncProperty(steps, async (sequence) => {
+        await test.clear()
+        const { send, operator, subscriptionId, attempts } = await test.newScene()
+        const { deliveryId, attemptId } = await send()
+        const model: Model = { status: 'pending', under: 'pending', attempts: 1, enabled: true, due: true }
+        let claimed: ClaimedDelivery | undefined
+        let lost: ClaimedDelivery | undefined
+
+        const advance = (ms: number) => {
+          test.advance(ms)
+          model.due = true
+        }
+
+        const play: { [K in Step['kind']]: (step: Extract<Step, { kind: K }>) => Promise<void> } = {
+          async claim({ core }) {
+            const expected =
+              model.enabled && (model.status === 'pending' || (model.status === 'retry_scheduled' && model.due))
+            const [got] = await workers[core]!.claim()
+            expect(got?.deliveryId).toBe(expected ? deliveryId : undefined)
+            if (!got) return
+            claimed = got
+            if (model.status === 'retry_scheduled') model.attempts += 1
+            model.status = 'sending'
+          },
+          async answer({ status, stale }) {
+            const told = stale ? lost : claimed
+            if (!told) return
+            const counts = await workers[0]!.answer(told, status)
+            if (stale) {
+              expect(counts).toBe(false)
+              return
+            }
+            expect(counts).toBe(true)
+            claimed = undefined
+            model.due = false
+            if (status === 200) model.status = 'accepted'
+            else if (status === 400) model.status = 'failed'
+            else model.status = model.attempts < 9 ? 'retry_scheduled' : 'dead_lettered'
+          },
+          async die() {
+            if (!claimed) return
+            lost = claimed
+            claimed = undefined
+            advance(longerThanALease)
+            // Whoever comes upon it takes over, or holds it.
+            const [got] = await workers[1]!.claim()
+            if (model.enabled) {
+              expect(got).toMatchObject({ deliveryId, attemptId: lost.attemptId })
+              claimed = got
+            } else {
+              expect(got).toBeUndefined()
+              model.status = 'held'
+              model.under = 'pending'
+            }
+          },
+          async wait() {
+            // A lease would end by it, too: that is another step.
+            if (!claimed) advance(longerThanAnyPause)
+          },
+          async retry() {
+            const allowed = model.enabled && ['retry_scheduled', 'failed', 'dead_lettered'].includes(model.status)
+            keys += 1
+            const retried = await operator.retryDeliveryAttempt({ attemptId, idempotencyKey: `k${keys}` }).then(
+              ({ attempt }) => attempt,
+              () => undefined,
+            )
+            expect(retried?.attemptNumber).toBe(allowed ? model.attempts + 1 : undefined)
+            if (!allowed) return
+            model.attempts += 1
+            model.status = 'pending'
+          },
+          async disable() {
+            await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
+            model.enabled = false
+          },
+          async enable() {
+            await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.ENABLED })
+            model.enabled = true
+            if (model.status === 'held') model.status = model.under
+          },
+        }
+
+        for (const step of sequence) {
+          await play[step.kind](step as never)
+          // What waits for a disabled subscription is held, at the latest by the chore.
+          if (!model.enabled && (model.status === 'pending' || model.status === 'retry_scheduled')) {
+            model.under = model.status
+            model.status = 'held'
+          }
+          await test.cores[1]!.deliveryHolds.reconcile()
+          const shown = await attempts(deliveryId)
+          expect(DeliveryStatus[shown.at(-1)!.status]?.toLowerCase()).toBe(model.status)
+          expect(shown).toHaveLength(model.attempts)
+          expect(shown.map(({ attemptNumber }) => attemptNumber)).toEqual(shown.map((_, index) => index + 1))
+        }
+      }),
+      { numRuns: 25, seed: 5 },
+    )
+  })
+})
