@@ -8,6 +8,8 @@ import { startCore } from './core/core.ts'
 import { demoIds, seedDemo } from './core/demo-seed.ts'
 import { createLogger } from './core/logger.ts'
 import { inMemoryTransport, serveCore } from './core/server.ts'
+import { createDelivery } from './delivery/app.ts'
+import { loadDeliveryConfig } from './delivery/config.ts'
 import { createGateway } from './gateway/app.ts'
 import { loadConfig } from './gateway/config.ts'
 import { buildWidgetIfStale, widgetDist } from './widget/build.ts'
@@ -42,6 +44,14 @@ async function startAll() {
     portTaken('CORE_PORT'),
   )
   closers.push(coreServer.close)
+  const deliveryConfig = loadDeliveryConfig()
+  const delivery = createDelivery({
+    config: deliveryConfig,
+    transports: [inMemoryTransport(core.context)],
+    logger: createLogger('delivery', deliveryConfig.LOG_LEVEL),
+  })
+  closers.push(delivery.stop)
+  delivery.start()
   const gateway = createGateway({
     // The console's calls go over HTTP, to the port that has just been opened.
     config: { ...gatewayConfig, CORE_URLS: [coreAddress(coreConfig.CORE_HOST, coreServer.port)] },

@@ -1,13 +1,7 @@
 import { getOption } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
-import {
-  type ErrorCode,
-  ErrorCodeSchema,
-  type ErrorInfo,
-  ErrorInfoSchema,
-  type ErrorRule,
-  rule,
-} from '#proto/error/v1/error_pb.js'
+import { type ErrorCode, ErrorCodeSchema, type ErrorInfo, type ErrorRule, rule } from '#proto/error/v1/error_pb.js'
+import { errorInfoOf } from '../core-client/error-info.ts'
 
 type PascalCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
   ? `${Capitalize<Lowercase<Head>>}${PascalCase<Tail>}`
@@ -122,11 +116,6 @@ export function operatorError(error: unknown): GatewayError {
   const code = error instanceof ConnectError ? errorInfoOf(error)?.code : undefined
   const refused = code === 'Unauthenticated' || code === 'PermissionDenied'
   return refused ? new GatewayError(code, { decidedBy: 'core', cause: error }) : toGatewayError(error)
-}
-
-/** What a core said when it said it with the public table's detail. */
-export function errorInfoOf(error: ConnectError): ErrorInfo | undefined {
-  return error.findDetails(ErrorInfoSchema)[0]
 }
 
 const UNAVAILABLE_CODES: ReadonlySet<Code> = new Set([

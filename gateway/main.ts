@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import pino from 'pino'
+import { createCoreTransport } from '../core-client/core-transport.ts'
 import { createGateway } from './app.ts'
 import { type Config, loadConfig, MissingTokenError, SettingError } from './config.ts'
-import { createCoreTransport } from './core/core-transport.ts'
 
 const GRACE_MS = 10_000
 

@@ -1,7 +1,7 @@
 import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
 import { expect, onTestFinished, test } from 'vitest'
-import { createCoreTransport } from './core/core-transport.ts'
+import { createCoreTransport } from '../core-client/core-transport.ts'
 import { createTestCore, refusal, type TestCore } from './test-core.ts'
 import { message, startTestGateway } from './test-gateway.ts'
 

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { coreSettings } from '../core/config.ts'
+import { DeliverySettings } from '../delivery/config.ts'
 import { SettingsSchema } from '../gateway/config.ts'
 
 interface Setting {
@@ -47,6 +48,10 @@ ${table(coreSettings.properties)}
 
 ${table(SettingsSchema.properties)}
 
+## Delivery worker
+
+${table(DeliverySettings.properties)}
+
 ## Demo shop
 
 | Setting | Default | Allowed | What it does |
@@ -56,8 +61,10 @@ ${table(SettingsSchema.properties)}
 ## Secrets
 
 Outside production the first start makes \`DATA_DIR/secrets.json\` (for its owner only): the secret keys, the gateway's service
-token and the key of workspace sessions. With \`NODE_ENV=production\` nothing is made: \`SECRET_KEYS\`, the gateway's \`CORE_TOKEN\` and who
-signs workspace sessions (\`WORKSPACE_SESSION_SECRET\` or \`WORKSPACE_SESSION_JWKS_URL\`) come from settings, and a missing one stops the start.
+token and the key of workspace sessions. The delivery worker's token is in a file of its own, \`DATA_DIR/delivery.token\`: the worker
+needs no other secret. With \`NODE_ENV=production\` nothing is made: \`SECRET_KEYS\`, the gateway's \`CORE_TOKEN\`, the worker's
+\`DELIVERY_TOKEN\` and who signs workspace sessions (\`WORKSPACE_SESSION_SECRET\` or \`WORKSPACE_SESSION_JWKS_URL\`) come from settings,
+and a missing one stops the start.
 
 \`SECRET_KEYS\` is rotated by putting a new key in front: it signs from then on, and the old one is accepted until it is taken
 out. \`WORKSPACE_SESSION_SECRET\` likewise: each secret of the list is accepted.

@@ -3,8 +3,8 @@ import { CommandService } from '#proto/command/v1/command_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
-import { createAuthorizedTransport } from './authorized-transport.ts'
-import { createFailoverTransport } from './failover-transport.ts'
+import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
+import { createFailoverTransport } from '../../core-client/failover-transport.ts'
 
 /** The cores, as the routes see them: one. */
 export interface Core {

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import { Agent, type Dispatcher } from 'undici'
-import { createCandidates } from '../core/candidates.ts'
-import { systemCodes, wasNeverSent } from '../core/system-codes.ts'
+import { createCandidates } from '../../core-client/candidates.ts'
+import { systemCodes, wasNeverSent } from '../../core-client/system-codes.ts'
 import { unavailable } from '../errors.ts'
 import type { OperatorMethod } from './operator-methods.ts'
 

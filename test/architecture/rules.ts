@@ -5,9 +5,10 @@ import type { SourceFacts } from './source-facts.ts'
 const mayImport: Record<string, string[]> = {
   proto: [],
   destination: [],
+  'core-client': ['proto'],
   core: ['proto', 'destination'],
-  gateway: ['proto'],
-  delivery: ['proto', 'destination'],
+  gateway: ['proto', 'core-client'],
+  delivery: ['proto', 'core-client', 'destination'],
   widget: [],
 }
 
@@ -22,6 +23,7 @@ const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
   { layer: /^\w+\/main\.ts$/, onlyFrom: /^$/ },
   { layer: /^core\/(server|app)\.ts$/, onlyFrom: /^(core\/main\.ts$|start\.ts$)/ },
   { layer: /^core\/services\//, onlyFrom: /^core\/(services\/|server\.ts$|app\.ts$|main\.ts$)/ },
+  { layer: /^delivery\/app\.ts$/, onlyFrom: /^(delivery\/main\.ts$|start\.ts$)/ },
   { layer: /^gateway\/(app|server)\.ts$/, onlyFrom: /^(gateway\/main\.ts$|start\.ts$)/ },
 ]
 

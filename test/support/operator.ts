@@ -1,6 +1,7 @@
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-node'
 import { CommandService } from '#proto/command/v1/command_pb.js'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
@@ -10,6 +11,7 @@ export interface Operator {
   sessions: Client<typeof SessionService>
   workspaces: Client<typeof WorkspaceService>
   commands: Client<typeof CommandService>
+  leads: Client<typeof LeadService>
 }
 
 /** An internal service, or an operator's tool: Connect calls with a service token. */
@@ -24,5 +26,6 @@ export function operatorOf(coreUrl: string, token: string): Operator {
     sessions: createClient(SessionService, transport),
     workspaces: createClient(WorkspaceService, transport),
     commands: createClient(CommandService, transport),
+    leads: createClient(LeadService, transport),
   }
 }

@@ -1,8 +1,8 @@
 import type { DescMessage, DescMethodStreaming, DescMethodUnary, MessageInitShape } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, type StreamResponse, type Transport, type UnaryResponse } from '@connectrpc/connect'
-import { errorInfoOf } from '../errors.ts'
 import { createCandidates } from './candidates.ts'
+import { errorInfoOf } from './error-info.ts'
 import { systemCodes, wasNeverSent } from './system-codes.ts'
 
 /** One transport over several cores, each call on one of them. */

@@ -1,0 +1,48 @@
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import { createClient, type Transport } from '@connectrpc/connect'
+import type { Logger } from 'pino'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
+import { createFailoverTransport } from '../core-client/failover-transport.ts'
+import { createResolver, type Lookup } from '../destination/resolve.ts'
+import type { DeliveryConfig } from './config.ts'
+import { createSender } from './sender.ts'
+import { createDeliveryWorker, type DeliveryWorker } from './worker.ts'
+
+export interface DeliveryOptions {
+  config: DeliveryConfig
+  /** To each of the cores, without the service token. */
+  transports: Transport[]
+  logger: Logger
+  /** Names' addresses; the machine's own name service unless a test says otherwise. */
+  lookup?: Lookup
+  /** Authorities to trust instead of Node's, in PEM; for tests. */
+  ca?: string
+}
+
+/** A delivery worker over its cores. It has no database and no secret but its service token. */
+export function createDelivery({ config, transports, logger, lookup, ca }: DeliveryOptions): DeliveryWorker {
+  const failover = createFailoverTransport({
+    transports: transports.map((transport) => createAuthorizedTransport(transport, config.DELIVERY_TOKEN)),
+    deadlineMs: config.CORE_DEADLINE_MS,
+    now: Date.now,
+  })
+  const sender = createSender({
+    resolver: createResolver({ judge: config.judge, ...(lookup ? { lookup } : {}) }),
+    responseMaxBytes: config.DELIVERY_RESPONSE_MAX_BYTES,
+    maxIdle: config.DELIVERY_IDLE_CONNECTIONS,
+    ca,
+  })
+  return createDeliveryWorker({
+    core: createClient(LeadService, failover),
+    sender,
+    workerId: `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`,
+    concurrency: config.DELIVERY_CONCURRENCY,
+    perDestination: config.DELIVERY_PER_DESTINATION,
+    waitMs: config.DELIVERY_CLAIM_WAIT_MS,
+    graceMs: config.DELIVERY_GRACE_MS,
+    answerWithinMs: config.CORE_DEADLINE_MS,
+    logger,
+  })
+}

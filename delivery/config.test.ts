@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest'
+import { MissingTokenError, readDeliveryConfig, SettingError } from './config.ts'
+
+const token = 'a-service-token-of-some-length'
+
+describe('the settings of the delivery worker', () => {
+  it('have defaults for all but the token, which the data folder may hold', () => {
+    const config = readDeliveryConfig({}, `${token}\n`)
+    expect(config).toMatchObject({
+      CORE_URLS: ['http://localhost:8090'],
+      DELIVERY_TOKEN: token,
+      DELIVERY_RESPONSE_MAX_BYTES: 65_536,
+    })
+    expect(['8.8.8.8', '127.0.0.1', '10.0.0.1'].map(config.judge)).toEqual([true, false, false])
+  })
+
+  it('take the environment’s word before the data folder’s', () => {
+    const env = { DELIVERY_TOKEN: 'from-the-environment', CORE_URLS: 'http://a:1, https://b:2,', DATA_DIR: '' }
+    expect(readDeliveryConfig(env, token)).toMatchObject({
+      DELIVERY_TOKEN: 'from-the-environment',
+      CORE_URLS: ['http://a:1', 'https://b:2'],
+      DATA_DIR: '.data',
+    })
+  })
+
+  it('let an operator allow ranges, but no metadata', () => {
+    const { judge } = readDeliveryConfig({ DELIVERY_ALLOWED_CIDRS: '10.0.0.0/8, 169.254.0.0/16' }, token)
+    expect(['10.0.0.1', '169.254.1.1', '169.254.169.254', '192.168.0.1'].map(judge)).toEqual([true, true, false, false])
+  })
+
+  it('say that the token is missing', () => {
+    expect(() => readDeliveryConfig({})).toThrow(MissingTokenError)
+    expect(() => readDeliveryConfig({})).toThrow('DELIVERY_TOKEN')
+  })
+
+  it.each([
+    [{ DELIVERY_ALLOWED_CIDRS: '10.0.0.1/8' }, 'DELIVERY_ALLOWED_CIDRS: "10.0.0.1/8"'],
+    [{ DELIVERY_ALLOWED_CIDRS: 'intranet' }, 'DELIVERY_ALLOWED_CIDRS: "intranet"'],
+    [{ DELIVERY_CONCURRENCY: '0' }, 'DELIVERY_CONCURRENCY must be a whole number from 1 to 10000'],
+    [{ DELIVERY_PORT: 'http' }, 'DELIVERY_PORT'],
+    [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL must be one of'],
+    [{ CORE_URLS: 'ftp://core' }, 'CORE_URLS'],
+    [{ CORE_URLS: 'http://user:pass@core' }, 'CORE_URLS'],
+    [{ CORE_URLS: ',' }, 'CORE_URLS'],
+    [{ DELIVERY_TOKEN: 'short' }, 'DELIVERY_TOKEN must have at least 16 characters'],
+  ])('refuse %j and say why', (env, why) => {
+    expect(() => readDeliveryConfig(env, token)).toThrow(SettingError)
+    expect(() => readDeliveryConfig(env, token)).toThrow(why)
+  })
+})

@@ -1,0 +1,152 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import envSchema from 'env-schema'
+import { type Static, Type } from 'typebox'
+import { type AddressJudge, CidrError, createAddressJudge } from '../destination/addresses.ts'
+
+const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
+  Type.Integer({ default: fallback, minimum, maximum, description })
+
+/** Every setting of the delivery worker: its name in the environment, its bounds, its default. */
+export const DeliverySettings = Type.Object({
+  CORE_URLS: Type.String({ default: 'http://localhost:8090', description: 'Cores, separated by commas.' }),
+  DELIVERY_TOKEN: Type.Optional(
+    Type.String({ minLength: 16, description: 'Service token for the cores; else DATA_DIR/delivery.token holds it.' }),
+  ),
+  DATA_DIR: Type.String({ default: '.data', description: 'Folder that the parts on one machine share.' }),
+  DELIVERY_ALLOWED_CIDRS: Type.String({
+    default: '',
+    description:
+      'Address ranges that destinations may have besides public ones, separated by commas; the cores have the same setting.',
+  }),
+  DELIVERY_CONCURRENCY: whole(500, 1, 10_000, 'Attempts that a worker makes at once.'),
+  DELIVERY_PER_DESTINATION: whole(10, 1, 1_000, 'Attempts that a worker makes at once to one destination.'),
+  DELIVERY_RESPONSE_MAX_BYTES: whole(65_536, 0, 1e7, 'Most bytes that are read of an answer.'),
+  DELIVERY_IDLE_CONNECTIONS: whole(256, 0, 10_000, 'Connections that are kept open for the next request.'),
+  DELIVERY_CLAIM_WAIT_MS: whole(20_000, 0, 30_000, 'How long a worker without work waits in one call.'),
+  DELIVERY_GRACE_MS: whole(
+    6_000,
+    0,
+    120_000,
+    'Time for running attempts when the worker stops; the rest is handed back.',
+  ),
+  DELIVERY_HOST: Type.String({
+    default: '::',
+    minLength: 1,
+    description: 'Address of the health port; all by default.',
+  }),
+  DELIVERY_PORT: whole(0, 0, 65_535, 'Port of `/livez` and `/readyz`; 0 for none.'),
+  CORE_DEADLINE_MS: whole(10_000, 100, 120_000, 'Longest that one call to a core may take, its waiting not counted.'),
+  LOG_LEVEL: Type.Union(
+    ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
+    { default: 'info', description: 'Least severe level that is logged.' },
+  ),
+})
+
+type Settings = Static<typeof DeliverySettings>
+
+/** The worker's settings, checked. Read-only; tests build it with `readDeliveryConfig`. */
+export type DeliveryConfig = Readonly<
+  Omit<Settings, 'CORE_URLS' | 'DELIVERY_TOKEN' | 'DELIVERY_ALLOWED_CIDRS'> & {
+    CORE_URLS: string[]
+    DELIVERY_TOKEN: string
+    /** What `DELIVERY_ALLOWED_CIDRS` makes of it. */
+    judge: AddressJudge
+  }
+>
+
+/** A setting is missing or not allowed. The message names the setting and what is allowed, never a secret value. */
+export class SettingError extends Error {
+  override readonly name: string = 'SettingError'
+}
+
+/** Nobody has named the service token: a core that starts beside this worker may still be about to. */
+export class MissingTokenError extends SettingError {
+  override readonly name = 'MissingTokenError'
+}
+
+/**
+ * Checks settings. Pure.
+ *
+ * @param env the environment; empty values count as left out
+ * @param token what DATA_DIR/delivery.token holds
+ * @throws SettingError
+ */
+export function readDeliveryConfig(env: NodeJS.ProcessEnv, token?: string): DeliveryConfig {
+  const settings = readSettings(env)
+  const DELIVERY_TOKEN = settings.DELIVERY_TOKEN ?? token?.trim()
+  const config = {
+    ...settings,
+    CORE_URLS: readCoreUrls(settings.CORE_URLS),
+    judge: readJudge(settings.DELIVERY_ALLOWED_CIDRS),
+  }
+  if (!DELIVERY_TOKEN) {
+    throw new MissingTokenError(
+      'DELIVERY_TOKEN is missing: set it to a service token with the scope deliveries:work, or let DATA_DIR/delivery.token hold one',
+    )
+  }
+  return { ...config, DELIVERY_TOKEN }
+}
+
+/** The settings of this process: its environment and the shared data folder. */
+export function loadDeliveryConfig(env: NodeJS.ProcessEnv = process.env): DeliveryConfig {
+  return readDeliveryConfig(env, readToken(join(readSettings(env).DATA_DIR, 'delivery.token')))
+}
+
+function readSettings(env: NodeJS.ProcessEnv): Settings {
+  const data = Object.fromEntries(
+    Object.entries(env).filter(([name, value]) => name in DeliverySettings.properties && value),
+  )
+  try {
+    return envSchema<Settings>({ schema: DeliverySettings, data, env: false })
+  } catch (error) {
+    const errors = (error as { errors?: { instancePath: string }[] }).errors
+    if (errors === undefined) throw error
+    const names = [...new Set(errors.map(({ instancePath }) => instancePath.slice(1)))]
+    throw new SettingError(names.map((name) => `${name} ${allowed(name)}`).join('\n'))
+  }
+}
+
+function allowed(name: string): string {
+  const schema: object = DeliverySettings.properties[name as keyof Settings]
+  const { type, minimum, maximum, minLength, anyOf } = schema as Record<string, unknown>
+  if (Array.isArray(anyOf)) return `must be one of ${anyOf.map((option) => option.const).join(', ')}`
+  if (type === 'integer') return `must be a whole number from ${minimum} to ${maximum}`
+  return `must have at least ${minLength} characters`
+}
+
+function readCoreUrls(list: string): string[] {
+  const urls = splitList(list)
+  const good = urls.every((text) => {
+    const url = URL.parse(text)
+    return url !== null && /^https?:$/.test(url.protocol) && !url.username
+  })
+  if (urls.length > 0 && good) return urls
+  throw new SettingError('CORE_URLS must be one or more http or https URLs without user info, separated by commas')
+}
+
+function readJudge(list: string): AddressJudge {
+  try {
+    return createAddressJudge({ allowedCidrs: splitList(list) })
+  } catch (error) {
+    if (error instanceof CidrError) throw new SettingError(`DELIVERY_ALLOWED_CIDRS: ${error.message}`)
+    throw error
+  }
+}
+
+function splitList(list: string): string[] {
+  return list
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter(Boolean)
+}
+
+function readToken(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return undefined
+    throw new SettingError(`DATA_DIR/delivery.token cannot be read (${code})`)
+  }
+}

@@ -1,0 +1,163 @@
+import net, { isIP } from 'node:net'
+import { afterAll, describe, expect, it } from 'vitest'
+import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
+import { createAddressJudge } from '../destination/addresses.ts'
+import { createResolver, type Lookup } from '../destination/resolve.ts'
+import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from '../destination/test-addresses.ts'
+import { startReceiver } from '../test/support/receiver.ts'
+import { createSender } from './sender.ts'
+
+const receiver = await startReceiver()
+afterAll(() => receiver.close())
+
+const judge = createAddressJudge({ allowedCidrs: [] })
+const [goodV4 = '', goodV6 = ''] = [publicV4[4], publicV6[5]]
+const never = new AbortController().signal
+const blocked = (phase: AttemptPhase) => ({
+  case: 'failure',
+  value: { phase, reason: FailureReason.DESTINATION_BLOCKED },
+})
+
+/** A sender all of whose connections, to wherever they are, end at the receiver. */
+function senderOf(lookup: Lookup) {
+  return createSender({
+    resolver: createResolver({ judge, lookup }),
+    responseMaxBytes: 65_536,
+    maxIdle: 4,
+    dial: () => net.connect({ host: '127.0.0.1', port: receiver.port }),
+  })
+}
+
+/** A name with these addresses, at each look-up the next ones. */
+function named(...answers: string[][]): Lookup {
+  let call = 0
+  return async () => {
+    const addresses = answers[Math.min(call++, answers.length - 1)] ?? []
+    return addresses.map((address) => ({ address, family: isIP(address) as 4 | 6 }))
+  }
+}
+
+const send = (url: string, lookup: Lookup = named([goodV4])) =>
+  senderOf(lookup).send({ url, headers: {}, body: new Uint8Array(2), deadlineMs: 20_000 }, never)
+
+const inUrl = (address: string) => (address.includes(':') ? `[${address}]` : address)
+
+/** Runs it and gives back how many TCP connections reached the receiver meanwhile. */
+async function connectionsOf(run: () => Promise<unknown>): Promise<number> {
+  const before = receiver.connections()
+  await run()
+  // A connection that was made is seen at once; one more round lets one that is being made arrive.
+  await new Promise((resolve) => setImmediate(resolve))
+  return receiver.connections() - before
+}
+
+describe('no connection is made', () => {
+  it.each([...refusedV4, ...refusedV6.filter((address) => !address.includes('%')), ...oddSpellings])(
+    'to the literal %s',
+    async (address) => {
+      const host = address.startsWith('[') ? address : inUrl(address)
+      for (const scheme of ['http', 'https']) {
+        const reached = await connectionsOf(async () => {
+          expect(await send(`${scheme}://${host}:8080/`)).toEqual(blocked(AttemptPhase.RESOLVE))
+        })
+        expect(reached).toBe(0)
+      }
+    },
+  )
+
+  it.each([...refusedV4, ...refusedV6])('to a name with %s, alone or among good ones', async (address) => {
+    for (const addresses of [[address], [goodV4, address], [address, goodV6]]) {
+      const reached = await connectionsOf(async () => {
+        expect(await send('https://crm.example/', named(addresses))).toEqual(blocked(AttemptPhase.RESOLVE))
+      })
+      expect(reached).toBe(0)
+    }
+  })
+
+  it.each([
+    'ftp://crm.example/',
+    'http://user:secret@crm.example/',
+    'http://crm.example:0/',
+    'http://crm.example/#x',
+    'http://localhost\\@crm.example/',
+    'http://[fe80::1%25eth0]/',
+    '',
+  ])('to %j, whose shape is not allowed', async (url) => {
+    const reached = await connectionsOf(async () => {
+      expect(await send(url)).toEqual(blocked(AttemptPhase.RESOLVE))
+    })
+    expect(reached).toBe(0)
+  })
+})
+
+describe('an address that was judged', () => {
+  it('is the one that counts when the connection ends elsewhere: nothing is sent', async () => {
+    const requests = receiver.requests.length
+    const reached = await connectionsOf(async () => {
+      expect(await send('http://crm.example/200')).toEqual(blocked(AttemptPhase.CONNECT))
+    })
+    // This is also what shows that the receiver was within reach all the time.
+    expect(reached).toBe(1)
+    expect(receiver.requests).toHaveLength(requests)
+  })
+
+  it('is not good for the next attempt: a name that flips is refused, also with a connection still open', async () => {
+    const allowing = createAddressJudge({ allowedCidrs: ['127.0.0.1/32'] })
+    const sender = createSender({
+      resolver: createResolver({
+        judge: allowing,
+        lookup: named(['127.0.0.1'], ['127.0.0.2'], ['127.0.0.1', '10.0.0.1']),
+      }),
+      responseMaxBytes: 65_536,
+      maxIdle: 4,
+    })
+    const request = {
+      url: `http://crm.example:${receiver.port}/200`,
+      headers: {},
+      body: new Uint8Array(2),
+      deadlineMs: 20_000,
+    }
+    const requests = receiver.requests.length
+    expect(await sender.send(request, never)).toEqual({ case: 'response', value: { status: 200 } })
+    expect(sender.idleConnections()).toBe(1)
+    expect(await sender.send(request, never)).toEqual(blocked(AttemptPhase.RESOLVE))
+    expect(await sender.send(request, never)).toEqual(blocked(AttemptPhase.RESOLVE))
+    expect(receiver.requests).toHaveLength(requests + 1)
+    await sender.close()
+  })
+
+  it.each([...refusedV4, ...refusedV6.filter((address) => !address.includes('%'))])(
+    'is left for no redirect to %s',
+    async (address) => {
+      receiver.on('/redirect', (_request, response) =>
+        response.writeHead(307, { location: `http://${inUrl(address)}:${receiver.port}/200` }).end(),
+      )
+      const allowing = createAddressJudge({ allowedCidrs: ['127.0.0.1/32'] })
+      const sender = createSender({
+        resolver: createResolver({ judge: allowing }),
+        responseMaxBytes: 65_536,
+        maxIdle: 4,
+      })
+      const url = `${receiver.http}/redirect`
+      const reached = await connectionsOf(async () => {
+        const outcome = await sender.send({ url, headers: {}, body: new Uint8Array(2), deadlineMs: 20_000 }, never)
+        expect(outcome).toEqual({ case: 'response', value: { status: 307 } })
+      })
+      expect(reached).toBe(1)
+      await sender.close()
+    },
+  )
+})
+
+describe('what stands in the environment', () => {
+  it('is no proxy for a delivery', async () => {
+    const names = ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'ALL_PROXY', 'NODE_USE_ENV_PROXY']
+    const { vi } = await import('vitest')
+    for (const name of names) vi.stubEnv(name, name === 'NODE_USE_ENV_PROXY' ? '1' : receiver.http)
+    const reached = await connectionsOf(async () => {
+      expect(await send('http://169.254.169.254/latest/meta-data/')).toEqual(blocked(AttemptPhase.RESOLVE))
+    })
+    vi.unstubAllEnvs()
+    expect(reached).toBe(0)
+  })
+})

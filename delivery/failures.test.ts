@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
+import { failureOf, isConnectionLost } from './failures.ts'
+
+const error = (code: string) => Object.assign(new Error('10.0.0.7 said no'), { code })
+
+describe('the failure of an attempt', () => {
+  it.each([
+    ['ECONNREFUSED', FailureReason.CONNECTION_REFUSED],
+    ['ENETUNREACH', FailureReason.UNREACHABLE],
+    ['ETIMEDOUT', FailureReason.UNREACHABLE],
+    ['EPIPE', FailureReason.CONNECTION_RESET],
+    ['UND_ERR_SOCKET', FailureReason.CONNECTION_RESET],
+    ['UND_ERR_DESTROYED', FailureReason.CONNECTION_RESET],
+    ['UND_ERR_HEADERS_OVERFLOW', FailureReason.PROTOCOL_ERROR],
+    ['CERT_HAS_EXPIRED', FailureReason.CERTIFICATE_INVALID],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', FailureReason.CERTIFICATE_INVALID],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', FailureReason.CERTIFICATE_INVALID],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', FailureReason.TLS_FAILED],
+    ['EWHATEVER', FailureReason.NETWORK_ERROR],
+  ])('with the code %s is one of the list', (code, reason) => {
+    const phase = AttemptPhase.HEADERS
+    expect(failureOf(error(code), phase, false)).toEqual({ phase, reason })
+    expect(failureOf(error(code), phase, true)).toEqual({ phase, reason: FailureReason.TIMEOUT })
+  })
+
+  it('of several addresses is the first one’s', () => {
+    const all = new AggregateError([error('ECONNREFUSED'), error('ENETUNREACH')])
+    expect(failureOf(all, AttemptPhase.CONNECT, false).reason).toBe(FailureReason.CONNECTION_REFUSED)
+  })
+
+  it('of a kept connection that ended before it was used is nobody’s', () => {
+    expect(['UND_ERR_DESTROYED', 'UND_ERR_CLOSED', 'ECONNRESET'].every((code) => isConnectionLost(error(code)))).toBe(
+      true,
+    )
+    expect(isConnectionLost(error('ECONNREFUSED'))).toBe(false)
+  })
+})

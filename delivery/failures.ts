@@ -1,0 +1,74 @@
+import { type AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
+import { DestinationBlockedError, NameError } from '../destination/resolve.ts'
+
+/** An attempt without a complete answer: how far it came and why, from closed lists. */
+export interface Failure {
+  phase: AttemptPhase
+  reason: FailureReason
+}
+
+/** The other end holds on to the connection, but not to HTTP. */
+export class ProtocolError extends Error {
+  override readonly name = 'ProtocolError'
+}
+
+const reasons: Record<string, FailureReason> = {
+  ECONNREFUSED: FailureReason.CONNECTION_REFUSED,
+  EHOSTUNREACH: FailureReason.UNREACHABLE,
+  EHOSTDOWN: FailureReason.UNREACHABLE,
+  ENETUNREACH: FailureReason.UNREACHABLE,
+  ENETDOWN: FailureReason.UNREACHABLE,
+  EADDRNOTAVAIL: FailureReason.UNREACHABLE,
+  // The kernel gave up before the deadline did.
+  ETIMEDOUT: FailureReason.UNREACHABLE,
+  // A firewall of the machine.
+  EACCES: FailureReason.UNREACHABLE,
+  EPERM: FailureReason.UNREACHABLE,
+  ECONNRESET: FailureReason.CONNECTION_RESET,
+  ECONNABORTED: FailureReason.CONNECTION_RESET,
+  EPIPE: FailureReason.CONNECTION_RESET,
+  UND_ERR_SOCKET: FailureReason.CONNECTION_RESET,
+  // The connection ended before its client had sent the request.
+  UND_ERR_DESTROYED: FailureReason.CONNECTION_RESET,
+  UND_ERR_CLOSED: FailureReason.CONNECTION_RESET,
+  UND_ERR_HEADERS_OVERFLOW: FailureReason.PROTOCOL_ERROR,
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: FailureReason.PROTOCOL_ERROR,
+  EPROTO: FailureReason.TLS_FAILED,
+}
+
+/** Node's names of what is wrong with a certificate (node:tls, "X509 certificate error codes"). */
+const certificateCodes =
+  /^(CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_CERT_|DEPTH_ZERO_|ERROR_IN_C|INVALID_CA$|INVALID_PURPOSE$|PATH_LENGTH_EXCEEDED$|HOSTNAME_MISMATCH$|ERR_TLS_CERT_)/
+
+/** What the error of an attempt is for the record. `timedOut`: the deadline of the whole attempt passed. */
+export function failureOf(error: unknown, phase: AttemptPhase, timedOut: boolean): Failure {
+  return { phase, reason: timedOut ? FailureReason.TIMEOUT : reasonOf(error) }
+}
+
+function reasonOf(error: unknown): FailureReason {
+  if (error instanceof DestinationBlockedError) return FailureReason.DESTINATION_BLOCKED
+  if (error instanceof ProtocolError) return FailureReason.PROTOCOL_ERROR
+  if (error instanceof NameError) {
+    return error.reason === 'not_found' ? FailureReason.NAME_NOT_FOUND : FailureReason.NAME_SERVICE_FAILED
+  }
+  const code = codeOf(error)
+  // undici gives what breaks HTTP the code of a broken connection; an answer of 100 or 101 that nobody asked for.
+  if (code === 'UND_ERR_SOCKET' && /^bad (response|upgrade)$/.test((error as Error).message)) {
+    return FailureReason.PROTOCOL_ERROR
+  }
+  if (error instanceof Error && error.name === 'HTTPParserError') return FailureReason.PROTOCOL_ERROR
+  if (certificateCodes.test(code)) return FailureReason.CERTIFICATE_INVALID
+  if (code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_')) return FailureReason.TLS_FAILED
+  return reasons[code] ?? FailureReason.NETWORK_ERROR
+}
+
+/** Whether the connection broke, without a word of what is wrong. */
+export function isConnectionLost(error: unknown): boolean {
+  return reasonOf(error) === FailureReason.CONNECTION_RESET
+}
+
+function codeOf(error: unknown): string {
+  // Several addresses were tried: the first one's reason stands for all.
+  const first = error instanceof AggregateError ? error.errors[0] : error
+  return first instanceof Error && 'code' in first ? String(first.code) : ''
+}

@@ -1,0 +1,23 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+
+/** `/livez` says that the process runs, `/readyz` that the cores answer. Errors: rejects when the port is taken. */
+export async function serveHealth({
+  host,
+  port,
+  isReady,
+}: {
+  host: string
+  port: number
+  isReady: () => boolean
+}): Promise<Server> {
+  const server = createServer((request, response) => {
+    const path = request.url?.split('?')[0]
+    const status = path === '/livez' ? 200 : path !== '/readyz' ? 404 : isReady() ? 200 : 503
+    response.writeHead(status, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
+  })
+  server.listen({ host, port })
+  await once(server, 'listening')
+  return server
+}

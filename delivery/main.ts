@@ -1,0 +1,57 @@
+import type { Server } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import closeWithGrace from 'close-with-grace'
+import pino from 'pino'
+import { createCoreTransport } from '../core-client/core-transport.ts'
+import { createDelivery } from './app.ts'
+import { type DeliveryConfig, loadDeliveryConfig, MissingTokenError, SettingError } from './config.ts'
+import { serveHealth } from './health.ts'
+
+/** How long a core that starts at the same time has to make the data folder's token, in milliseconds. */
+const tokenWithinMs = 10_000
+const lookEveryMs = 100
+/** On top of the grace time: the last claims and reports. */
+const stopWithinMs = 5_000
+
+async function readSettings(): Promise<DeliveryConfig> {
+  for (let waited = 0; ; waited += lookEveryMs) {
+    try {
+      return loadDeliveryConfig()
+    } catch (error) {
+      if (!(error instanceof SettingError)) throw error
+      if (!(error instanceof MissingTokenError) || waited >= tokenWithinMs) {
+        console.error(error.message)
+        process.exit(1)
+      }
+      if (waited === 0) console.error('waiting for a core to make the token in DATA_DIR')
+      await delay(lookEveryMs)
+    }
+  }
+}
+
+const config = await readSettings()
+const logger = pino({
+  level: config.LOG_LEVEL,
+  base: { part: 'delivery' },
+  redact: ['*.authorization', '*.headers', '*.body', '*.url', 'err.metadata'],
+})
+const worker = createDelivery({ config, transports: config.CORE_URLS.map(createCoreTransport), logger })
+let health: Server | undefined
+
+closeWithGrace({ delay: config.DELIVERY_GRACE_MS + stopWithinMs, logger: undefined }, async ({ err }) => {
+  if (err) logger.fatal({ type: err.name, stack: err.stack }, 'delivery worker stops after a fault')
+  await worker.stop()
+  health?.close()
+  logger.info('delivery worker stopped')
+})
+
+worker.start()
+if (config.DELIVERY_PORT > 0) {
+  const { DELIVERY_HOST: host, DELIVERY_PORT: port } = config
+  health = await serveHealth({ host, port, isReady: worker.isReady }).catch((error: NodeJS.ErrnoException) => {
+    // A machine without IPv6.
+    if (host !== '::' || error.code !== 'EAFNOSUPPORT') throw error
+    return serveHealth({ host: '0.0.0.0', port, isReady: worker.isReady })
+  })
+}
+logger.info('delivery worker started')

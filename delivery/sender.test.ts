@@ -1,0 +1,318 @@
+import { isIP } from 'node:net'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
+import { createAddressJudge } from '../destination/addresses.ts'
+import { createResolver, type Lookup, NameError } from '../destination/resolve.ts'
+import { testAuthority } from '../test/support/certificates.ts'
+import { startReceiver } from '../test/support/receiver.ts'
+import { retryDate } from '../test/support/receiver-behaviours.ts'
+import { until } from '../test/support/until.ts'
+import { createSender, type Outcome, type ReadyRequest, type SenderOptions } from './sender.ts'
+
+const receiver = await startReceiver()
+const senders: ReturnType<typeof createSender>[] = []
+afterAll(() => receiver.close())
+afterEach(async () => {
+  await Promise.all(senders.splice(0).map((sender) => sender.close()))
+})
+
+const loopback = createAddressJudge({ allowedCidrs: ['127.0.0.0/8'] })
+const named = (...addresses: string[]): Lookup => {
+  return async () => addresses.map((address) => ({ address, family: isIP(address) as 4 | 6 }))
+}
+
+function senderWith(options: Partial<SenderOptions> & { lookup?: Lookup } = {}) {
+  const { lookup = named('127.0.0.1'), ...rest } = options
+  const resolver = createResolver({ judge: loopback, lookup })
+  const sender = createSender({ resolver, responseMaxBytes: 65_536, maxIdle: 4, ca: testAuthority, ...rest })
+  senders.push(sender)
+  return sender
+}
+
+const body = new TextEncoder().encode('{"eventType":"lead.ready-for-delivery","data":{"name":"Zoë"}}')
+const request = (url: string, more: Partial<ReadyRequest> = {}): ReadyRequest => ({
+  url,
+  headers: { 'content-type': 'application/json', 'x-service-webhook-id': 'dlv_1' },
+  body,
+  deadlineMs: 20_000,
+  ...more,
+})
+const never = new AbortController().signal
+const send = (url: string, more?: Partial<ReadyRequest>) => senderWith().send(request(url, more), never)
+const answered = (status: number): Outcome => ({ case: 'response', value: { status } })
+const failed = (phase: AttemptPhase, reason: FailureReason): Outcome => ({ case: 'failure', value: { phase, reason } })
+const { RESOLVE, CONNECT, TLS, HEADERS, BODY } = AttemptPhase
+
+describe('a request', () => {
+  it('arrives as it was prepared, byte for byte', async () => {
+    expect(await send(`${receiver.http}/200?team=7&x=%20y`)).toEqual(answered(200))
+    const [got] = receiver.to('/200?team=7&x=%20y')
+    expect(got?.method).toBe('POST')
+    expect(got?.body).toEqual(Buffer.from(body))
+    expect(got?.headers).toEqual({
+      host: `127.0.0.1:${receiver.port}`,
+      connection: 'keep-alive',
+      'content-type': 'application/json',
+      'content-length': String(body.length),
+      'x-service-webhook-id': 'dlv_1',
+    })
+  })
+
+  it('does not let the prepared headers say where it goes or how long it is', async () => {
+    const headers = {
+      host: 'metadata.internal',
+      'Content-Length': '1',
+      connection: 'close',
+      'transfer-encoding': 'chunked',
+    }
+    expect(await send(`${receiver.http}/201`, { headers })).toEqual(answered(201))
+    expect(receiver.to('/201')[0]?.headers).toMatchObject({
+      host: `127.0.0.1:${receiver.port}`,
+      'content-length': String(body.length),
+    })
+  })
+
+  it('keeps the name of its destination for TLS and Host', async () => {
+    expect(await send(`${receiver.https('good')}/202`)).toEqual(answered(202))
+    expect(receiver.to('/202')[0]?.headers.host).toBe(`good.receiver.example:${receiver.httpsPort}`)
+    expect(await send(`https://127.0.0.1:${receiver.httpsPort}/203`)).toEqual(answered(203))
+  })
+
+  it.each([200, 204, 299, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503, 599])(
+    'answered with %d is an answer',
+    async (status) => {
+      expect(await send(`${receiver.http}/${status}`)).toEqual(answered(status))
+    },
+  )
+
+  it.each([
+    ['429-retry-after-seconds', 429, 120_000n],
+    ['429-retry-after-fraction', 429, 1_500n],
+    ['429-retry-after-past', 429, 0n],
+    ['429-retry-after-huge', 429, BigInt(Number.MAX_SAFE_INTEGER)],
+    ['503-retry-after-seconds', 503, 2_000n],
+    ['429-retry-after-garbage', 429, undefined],
+  ])('answered as %s says how long to wait', async (path, status, retryAfterMs) => {
+    const value = retryAfterMs === undefined ? { status } : { status, retryAfterMs }
+    expect(await send(`${receiver.http}/${path}`)).toEqual({ case: 'response', value })
+  })
+
+  it('answered with a date to wait for says how far that is', async () => {
+    const now = Date.parse(retryDate) - 90_000
+    const outcome = await senderWith({ now: () => now }).send(request(`${receiver.http}/429-retry-after-date`), never)
+    expect(outcome).toEqual({ case: 'response', value: { status: 429, retryAfterMs: 90_000n } })
+  })
+
+  it.each(['302-to-metadata', '302-to-elsewhere', '307-to-elsewhere', '301-to-localhost'])(
+    'answered as %s goes nowhere else',
+    async (path) => {
+      const before = receiver.requests.length
+      expect(await send(`${receiver.http}/${path}`)).toEqual(answered(Number(path.slice(0, 3))))
+      expect(receiver.requests).toHaveLength(before + 1)
+    },
+  )
+})
+
+describe('an answer', () => {
+  it.each([
+    ['100-mb', 200],
+    ['endless-200', 200],
+    ['endless-500', 500],
+    ['endless-gzip', 200],
+  ])('of %s counts by its status, and little of it is read', async (path, status) => {
+    const before = receiver.bytesSent()
+    const open = receiver.openConnections()
+    expect(await send(`${receiver.http}/${path}`)).toEqual(answered(status))
+    await until('the connection to be closed', () => receiver.openConnections() <= open)
+    // What is in the buffers of both ends and of the kernel between them comes on top.
+    expect(receiver.bytesSent() - before).toBeLessThan(20 * 1024 * 1024)
+  })
+
+  it('of exactly the limit leaves its connection in use', async () => {
+    receiver.on('/limit', (_request, response) => response.end(Buffer.alloc(65_536)))
+    receiver.on('/beyond', (_request, response) => response.end(Buffer.alloc(65_537)))
+    const sender = senderWith()
+    expect(await sender.send(request(`${receiver.http}/limit`), never)).toEqual(answered(200))
+    expect(sender.idleConnections()).toBe(1)
+    expect(await sender.send(request(`${receiver.http}/beyond`), never)).toEqual(answered(200))
+    expect(sender.idleConnections()).toBe(0)
+  })
+})
+
+describe('an attempt that fails', () => {
+  it.each([
+    ['reset-in-headers', HEADERS, FailureReason.CONNECTION_RESET],
+    ['close-without-a-word', HEADERS, FailureReason.CONNECTION_RESET],
+    ['close-in-headers', HEADERS, FailureReason.CONNECTION_RESET],
+    ['reset-in-body', BODY, FailureReason.CONNECTION_RESET],
+    ['close-in-body', BODY, FailureReason.CONNECTION_RESET],
+    ['header-flood', HEADERS, FailureReason.PROTOCOL_ERROR],
+    ['no-http', HEADERS, FailureReason.PROTOCOL_ERROR],
+    ['bad-length', HEADERS, FailureReason.PROTOCOL_ERROR],
+    ['two-lengths', HEADERS, FailureReason.PROTOCOL_ERROR],
+    ['switch-protocols', HEADERS, FailureReason.PROTOCOL_ERROR],
+    ['status-999', BODY, FailureReason.PROTOCOL_ERROR],
+  ])('as %s says where and why', async (path, phase, reason) => {
+    expect(await send(`${receiver.http}/${path}`)).toEqual(failed(phase, reason))
+  })
+
+  it.each([
+    ['wrong-name', FailureReason.CERTIFICATE_INVALID],
+    ['expired', FailureReason.CERTIFICATE_INVALID],
+    ['self-signed', FailureReason.CERTIFICATE_INVALID],
+    ['reset-in-tls', FailureReason.CONNECTION_RESET],
+  ])('in TLS as %s says so', async (name, reason) => {
+    expect(await send(`${receiver.https(name)}/200`)).toEqual(failed(TLS, reason))
+    expect(receiver.requests.some(({ headers }) => headers.host?.startsWith(name))).toBe(false)
+  })
+
+  it('in TLS for want of an authority, or of TLS itself, says so', async () => {
+    const strict = senderWith({ ca: undefined })
+    expect(await strict.send(request(`${receiver.https('good')}/200`), never)).toEqual(
+      failed(TLS, FailureReason.CERTIFICATE_INVALID),
+    )
+    const plain = `https://good.receiver.example:${receiver.port}/200`
+    expect(await send(plain)).toEqual(failed(TLS, FailureReason.TLS_FAILED))
+  })
+
+  it('for nobody listens is refused', async () => {
+    const gone = await startReceiver()
+    await gone.close()
+    expect(await send(`${gone.http}/200`)).toEqual(failed(CONNECT, FailureReason.CONNECTION_REFUSED))
+    const both = senderWith({ lookup: named('127.0.0.2', '127.0.0.3') })
+    expect(await both.send(request(`http://two.example:${gone.port}/200`), never)).toEqual(
+      failed(CONNECT, FailureReason.CONNECTION_REFUSED),
+    )
+  })
+
+  it('in the name service says which way', async () => {
+    const lookups: [NameError | Error, FailureReason][] = [
+      [new NameError('not_found'), FailureReason.NAME_NOT_FOUND],
+      [new NameError('failed'), FailureReason.NAME_SERVICE_FAILED],
+    ]
+    for (const [error, reason] of lookups) {
+      const sender = senderWith({ lookup: () => Promise.reject(error) })
+      expect(await sender.send(request('http://crm.example/'), never)).toEqual(failed(RESOLVE, reason))
+    }
+  })
+
+  it('never says more than its place in two closed lists', async () => {
+    const outcome = await senderWith({ lookup: () => Promise.reject(new Error('10.0.0.7 said no')) }).send(
+      request('http://crm.example/secret'),
+      never,
+    )
+    expect(outcome).toEqual(failed(RESOLVE, FailureReason.NETWORK_ERROR))
+  })
+})
+
+describe('the deadline', () => {
+  it.each([
+    ['hang', HEADERS],
+    ['drip-the-head', HEADERS],
+    ['early-hints-flood', HEADERS],
+    ['hang-in-body', BODY],
+    ['drip-one-byte', BODY],
+  ])('ends %s', async (path, phase) => {
+    const open = receiver.openConnections()
+    expect(await send(`${receiver.http}/${path}`, { deadlineMs: 300 })).toEqual(failed(phase, FailureReason.TIMEOUT))
+    await until('the connection to be closed', () => receiver.openConnections() <= open)
+  })
+
+  it('ends a TLS handshake without an end', async () => {
+    const outcome = await send(`${receiver.https('hang-in-tls')}/200`, { deadlineMs: 300 })
+    expect(outcome).toEqual(failed(TLS, FailureReason.TIMEOUT))
+  })
+
+  it('ends a name service and a connection that do not answer', async () => {
+    const resolving = senderWith({ lookup: () => new Promise(() => {}) })
+    expect(await resolving.send(request('http://crm.example/', { deadlineMs: 50 }), never)).toEqual(
+      failed(RESOLVE, FailureReason.TIMEOUT),
+    )
+    const { Socket } = await import('node:net')
+    const connecting = senderWith({ dial: () => new Socket() })
+    expect(await connecting.send(request('http://crm.example/', { deadlineMs: 50 }), never)).toEqual(
+      failed(CONNECT, FailureReason.TIMEOUT),
+    )
+  })
+
+  it('is not waited for when the worker stops: the attempt is handed back', async () => {
+    const stop = new AbortController()
+    const sender = senderWith()
+    const sending = sender.send(request(`${receiver.http}/hang`), stop.signal)
+    const seen = receiver.to('/hang').length
+    await until('the request', () => receiver.to('/hang').length > seen)
+    stop.abort()
+    expect(await sending).toEqual({ case: 'released', value: {} })
+    expect(await sender.send(request(`${receiver.http}/200`), stop.signal)).toEqual({ case: 'released', value: {} })
+  })
+})
+
+describe('a connection', () => {
+  it('is used again for the same origin', async () => {
+    const sender = senderWith()
+    const before = receiver.connections()
+    for (const path of ['/200', '/404', '/500']) await sender.send(request(`${receiver.http}${path}`), never)
+    expect(receiver.connections() - before).toBe(1)
+    await sender.send(request(`${receiver.https('good')}/200`), never)
+    await sender.send(request(`${receiver.https('good')}/200`), never)
+    expect(receiver.connections() - before).toBe(2)
+  })
+
+  it('is not used again once the name has other addresses', async () => {
+    const other = await startReceiver('127.0.0.2')
+    let address = '127.0.0.1'
+    const sender = senderWith({ lookup: (...call) => named(address)(...call) })
+    const url = `http://moving.example:${receiver.port}/200`
+    const before = receiver.connections()
+    expect(await sender.send(request(url), never)).toEqual(answered(200))
+    address = '127.0.0.2'
+    expect(await sender.send(request(url), never)).toEqual(failed(CONNECT, FailureReason.CONNECTION_REFUSED))
+    address = '127.0.0.1'
+    expect(await sender.send(request(url), never)).toEqual(answered(200))
+    expect(receiver.connections() - before).toBe(1)
+    await other.close()
+  })
+
+  it('goes to another address of the name when one is refused', async () => {
+    const sender = senderWith({ lookup: named('127.0.0.3', '127.0.0.1') })
+    expect(await sender.send(request(`http://two.example:${receiver.port}/200`), never)).toEqual(answered(200))
+  })
+
+  it('that the server had let go of is no failed attempt', async () => {
+    const sender = senderWith()
+    const before = receiver.connections()
+    expect(await sender.send(request(`${receiver.http}/200-then-reset`), never)).toEqual(answered(200))
+    expect(await sender.send(request(`${receiver.http}/200-then-reset`), never)).toEqual(answered(200))
+    expect(receiver.connections() - before).toBe(2)
+  })
+
+  it('that ends at any moment after its answer fails no later attempt', async () => {
+    const sender = senderWith()
+    receiver.on('/ends', (request, response) => {
+      const end = () => request.socket.destroy()
+      response.end('ok', () =>
+        [end, () => setImmediate(end), () => queueMicrotask(end)][receiver.requests.length % 3]?.(),
+      )
+    })
+    for (let attempt = 0; attempt < 60; attempt++) {
+      expect(await sender.send(request(`${receiver.http}/ends`), never)).toEqual(answered(200))
+    }
+  })
+
+  it('is not kept when the server closes it or says more than it was asked', async () => {
+    const sender = senderWith()
+    expect(await sender.send(request(`${receiver.http}/200-and-close`), never)).toEqual(answered(200))
+    await until('it to be dropped', () => sender.idleConnections() === 0)
+    expect(await sender.send(request(`${receiver.http}/200-and-more`), never)).toEqual(answered(200))
+    await until('it to be dropped', () => sender.idleConnections() === 0)
+    expect(await sender.send(request(`${receiver.http}/200`), never)).toEqual(answered(200))
+  })
+
+  it('is kept only within bounds', async () => {
+    const sender = senderWith({ maxIdle: 2 })
+    await Promise.all(Array.from({ length: 6 }, () => sender.send(request(`${receiver.http}/200`), never)))
+    expect(sender.idleConnections()).toBe(2)
+    await sender.close()
+    expect(sender.idleConnections()).toBe(0)
+  })
+})

@@ -1,0 +1,298 @@
+import { Code, ConnectError, createClient, createRouterTransport } from '@connectrpc/connect'
+import { pino } from 'pino'
+import { afterEach, describe, expect, it } from 'vitest'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import type { AttemptResult, ClaimDeliveriesRequest, RecordAttemptsRequest } from '#proto/lead/v1/delivery_pb.js'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { until } from '../test/support/until.ts'
+import type { Outcome, Sender } from './sender.ts'
+import { createDeliveryWorker, type DeliveryWorker, type WorkerOptions } from './worker.ts'
+
+const logger = pino({ level: 'silent' })
+const accepted: Outcome = { case: 'response', value: { status: 200 } }
+const workers: DeliveryWorker[] = []
+afterEach(async () => {
+  await Promise.all(workers.splice(0).map((worker) => worker.stop()))
+})
+
+type Due = { deliveryId: string; destination: string; url?: string }
+
+/** A core in memory that gives out what is due, as its contract says, and does as the test says. */
+function createTestCore() {
+  const core = {
+    due: [] as Due[],
+    claims: [] as ClaimDeliveriesRequest[],
+    records: [] as AttemptResult[][],
+    recorded: new Map<string, AttemptResult>(),
+    down: false,
+    /** Runs before a report is answered; what it throws is the answer. */
+    onRecord: async (_request: RecordAttemptsRequest): Promise<void> => {},
+    wake: Promise.withResolvers<void>(),
+    add(...more: Due[]) {
+      core.due.push(...more)
+      core.wake.resolve()
+      core.wake = Promise.withResolvers()
+    },
+    inFlight: () => core.claims.length,
+  }
+  const refuseWhileDown = () => {
+    if (core.down) throw new ConnectError('gone', Code.Unavailable)
+  }
+
+  function give(request: ClaimDeliveriesRequest) {
+    const given = new Map(Object.entries(request.underWay))
+    const out = core.due.filter(({ destination }) => {
+      const number = given.get(destination) ?? 0
+      const taken = [...given.values()].reduce((sum, each) => sum + each, 0)
+      const before = Object.values(request.underWay).reduce((sum, each) => sum + each, 0)
+      if (number >= request.perDestination || taken - before >= request.limit) return false
+      given.set(destination, number + 1)
+      return true
+    })
+    core.due = core.due.filter((delivery) => !out.includes(delivery))
+    return out.map((delivery) => ({
+      attemptId: `att_${delivery.deliveryId}`,
+      claimId: 'clm_1',
+      url: 'http://crm.example/',
+      body: new Uint8Array(2),
+      deadlineMs: 1_000,
+      leaseMs: 60_000,
+      ...delivery,
+    }))
+  }
+
+  const transport = createRouterTransport(({ service }) => {
+    service(LeadService, {
+      async claimDeliveries(request, { signal }) {
+        refuseWhileDown()
+        core.claims.push(request)
+        let deliveries = give(request)
+        const timeout = AbortSignal.timeout(request.waitMs)
+        const ended = new Promise<void>((resolve) => {
+          for (const end of [signal, timeout]) end.addEventListener('abort', () => resolve())
+        })
+        while (deliveries.length === 0 && !signal.aborted && !timeout.aborted && request.waitMs > 0) {
+          await Promise.race([core.wake.promise, ended])
+          deliveries = signal.aborted ? [] : give(request)
+        }
+        refuseWhileDown()
+        return { deliveries }
+      },
+      async recordAttempts(request) {
+        refuseWhileDown()
+        await core.onRecord(request)
+        core.records.push(request.results)
+        const counted = request.results.map((result) => {
+          const first = !core.recorded.has(result.attemptId)
+          if (first) core.recorded.set(result.attemptId, result)
+          return { counted: first }
+        })
+        return { recorded: counted }
+      },
+    })
+  })
+  return { ...core, core, client: createClient(LeadService, transport) }
+}
+
+/** A network in memory: each destination answers at once, unless it hangs until it is let go. */
+function createTestSender() {
+  const hanging = new Map<string, PromiseWithResolvers<void>>()
+  const sending = new Map<string, number>()
+  const most = new Map<string, number>()
+  let running = 0
+  let mostAtOnce = 0
+  const sender: Sender = {
+    async send({ url }, signal) {
+      const at = (sending.get(url) ?? 0) + 1
+      sending.set(url, at)
+      most.set(url, Math.max(at, most.get(url) ?? 0))
+      mostAtOnce = Math.max(mostAtOnce, ++running)
+      const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+      await Promise.race([hanging.get(url)?.promise ?? new Promise(setImmediate), stopped])
+      sending.set(url, (sending.get(url) ?? 0) - 1)
+      running--
+      return signal.aborted ? { case: 'released', value: {} } : accepted
+    },
+    idleConnections: () => 0,
+    close: async () => {},
+  }
+  return {
+    sender,
+    hang: (url: string) => void hanging.set(url, Promise.withResolvers()),
+    release(url: string) {
+      hanging.get(url)?.resolve()
+      hanging.delete(url)
+    },
+    sending: (url: string) => sending.get(url) ?? 0,
+    most: (url: string) => most.get(url) ?? 0,
+    mostAtOnce: () => mostAtOnce,
+  }
+}
+
+function startWorker(options: Partial<WorkerOptions> & Pick<WorkerOptions, 'core' | 'sender'>): DeliveryWorker {
+  const worker = createDeliveryWorker({
+    workerId: 'test',
+    concurrency: 20,
+    perDestination: 5,
+    waitMs: 10_000,
+    graceMs: 10_000,
+    answerWithinMs: 10_000,
+    retryMs: 1,
+    logger,
+    ...options,
+  })
+  workers.push(worker)
+  worker.start()
+  return worker
+}
+
+const deliveries = (destination: string, number: number): Due[] =>
+  Array.from({ length: number }, (_, index) => ({
+    deliveryId: `dlv_${destination}_${index}`,
+    destination,
+    url: destination,
+  }))
+
+describe('a worker', () => {
+  it('sends what is due and reports it, each once', async () => {
+    const { core, client } = createTestCore()
+    const network = createTestSender()
+    core.add(...deliveries('a', 30), ...deliveries('b', 30))
+    const worker = startWorker({ core: client, sender: network.sender })
+    await until('all results', () => core.recorded.size === 60)
+    core.add(...deliveries('c', 1))
+    await until('what became due while it waited', () => core.recorded.size === 61)
+    expect(worker.isReady()).toBe(true)
+    expect([...core.recorded.values()].every(({ outcome }) => outcome.case === 'response')).toBe(true)
+    expect(core.records.flat()).toHaveLength(61)
+  })
+
+  it('never has more under way than it may, in all and to one destination', async () => {
+    const { core, client } = createTestCore()
+    const network = createTestSender()
+    core.add(...deliveries('a', 100), ...deliveries('b', 100), ...deliveries('c', 7))
+    startWorker({ core: client, sender: network.sender, concurrency: 8, perDestination: 3 })
+    await until('all results', () => core.recorded.size === 207)
+    expect(network.mostAtOnce()).toBeLessThanOrEqual(8)
+    for (const url of ['a', 'b', 'c']) expect(network.most(url)).toBeLessThanOrEqual(3)
+  })
+
+  it('lets destinations that hang hold up nobody else, even when there are more of them than would fit', async () => {
+    const { core, client } = createTestCore()
+    const network = createTestSender()
+    const hung = Array.from({ length: 8 }, (_, index) => `hung-${index}`)
+    for (const url of hung) network.hang(url)
+    core.add(...hung.flatMap((url) => deliveries(url, 20)))
+    startWorker({ core: client, sender: network.sender, concurrency: 20, perDestination: 5 })
+    await until('the hanging ones to be tried', () => hung.every((url) => network.sending(url) > 0))
+    for (let round = 0; round < 5; round++) {
+      core.add(...deliveries(`good-${round}`, 20))
+      await until('the good ones', () => core.recorded.size === 20 * (round + 1))
+    }
+    expect(hung.every((url) => network.sending(url) > 0)).toBe(true)
+    for (const url of hung) network.release(url)
+    await until('everything', () => core.recorded.size === 100 + 160)
+  })
+
+  it('takes more for a full destination as soon as it has room, though a claim is open that does not know', async () => {
+    const { core, client } = createTestCore()
+    const network = createTestSender()
+    network.hang('a')
+    core.add(...deliveries('a', 12))
+    startWorker({ core: client, sender: network.sender, waitMs: 30_000 })
+    await until('a full destination', () => network.sending('a') === 5)
+    network.release('a')
+    await until('the rest', () => core.recorded.size === 12)
+  })
+
+  it('reports in batches: what finished meanwhile is the next one', async () => {
+    const { core, client } = createTestCore()
+    const first = Promise.withResolvers<void>()
+    core.onRecord = async () => {
+      if (core.records.length === 0) await first.promise
+    }
+    core.add(...deliveries('a', 1))
+    startWorker({ core: client, sender: createTestSender().sender, concurrency: 40, perDestination: 5 })
+    await until('the first claim', () => core.due.length === 0)
+    core.add(...deliveries('b', 5), ...deliveries('c', 5), ...deliveries('d', 5))
+    await until('all claimed', () => core.due.length === 0)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    first.resolve()
+    await until('all results', () => core.recorded.size === 16)
+    expect(core.records.length).toBeLessThan(5)
+  })
+
+  it('goes on when the cores come back, and keeps results until they have them', async () => {
+    const { core, client } = createTestCore()
+    const network = createTestSender()
+    network.hang('a')
+    core.add(...deliveries('a', 3))
+    const worker = startWorker({ core: client, sender: network.sender })
+    await until('three under way', () => network.sending('a') === 3)
+    core.down = true
+    network.release('a')
+    core.add(...deliveries('b', 2))
+    await until('the worker to notice', () => !worker.isReady())
+    expect(core.recorded.size).toBe(0)
+    core.down = false
+    core.add(...deliveries('c', 1))
+    await until('all results', () => core.recorded.has('att_dlv_a_0') && core.recorded.has('att_dlv_c_0'))
+    await until('readiness', () => worker.isReady())
+  })
+
+  it('repeats a report whose answer was lost, which changes nothing', async () => {
+    const { core, client } = createTestCore()
+    let lost = 0
+    core.onRecord = async ({ results }) => {
+      if (lost++ > 0) return
+      for (const result of results) core.recorded.set(result.attemptId, result)
+      throw new ConnectError('cut off', Code.Unavailable)
+    }
+    core.add(...deliveries('a', 1))
+    startWorker({ core: client, sender: createTestSender().sender })
+    await until('the repeat', () => core.records.length === 1)
+    expect(core.records[0]?.[0]).toMatchObject({ deliveryId: 'dlv_a_0', attemptId: 'att_dlv_a_0', claimId: 'clm_1' })
+    expect(core.recorded.size).toBe(1)
+  })
+
+  it('gives up the one result that the core refuses, and no other', async () => {
+    const { core, client } = createTestCore()
+    core.onRecord = async ({ results }) => {
+      if (!results.some(({ deliveryId }) => deliveryId === 'dlv_a_2')) return
+      const detail = { desc: ErrorInfoSchema, value: { code: 'ValidationFailed' } }
+      throw new ConnectError('no', Code.InvalidArgument, undefined, [detail])
+    }
+    core.add(...deliveries('a', 5), ...deliveries('b', 5))
+    startWorker({ core: client, sender: createTestSender().sender })
+    await until('the others', () => core.recorded.size === 9)
+    expect(core.recorded.has('att_dlv_a_2')).toBe(false)
+    core.add(...deliveries('c', 1))
+    await until('the next', () => core.recorded.size === 10)
+  })
+
+  it('that stops lets running attempts finish, and takes no more', async () => {
+    const { core, client } = createTestCore()
+    const network = createTestSender()
+    network.hang('a')
+    core.add(...deliveries('a', 2))
+    const worker = startWorker({ core: client, sender: network.sender })
+    await until('two under way', () => network.sending('a') === 2)
+    const stopping = worker.stop()
+    core.add(...deliveries('b', 2))
+    network.release('a')
+    await stopping
+    expect([...core.recorded.values()].map(({ outcome }) => outcome.case)).toEqual(['response', 'response'])
+    expect(core.due).toHaveLength(2)
+  })
+
+  it('that stops hands back what does not finish within the grace time', async () => {
+    const { core, client } = createTestCore()
+    const network = createTestSender()
+    network.hang('a')
+    core.add(...deliveries('a', 3))
+    const worker = startWorker({ core: client, sender: network.sender, graceMs: 20 })
+    await until('three under way', () => network.sending('a') === 3)
+    await worker.stop()
+    expect([...core.recorded.values()].map(({ outcome }) => outcome.case)).toEqual(['released', 'released', 'released'])
+  })
+})

@@ -1,0 +1,122 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Client } from '@connectrpc/connect'
+import type { Logger } from 'pino'
+import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
+import type { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { createBackoff } from './backoff.ts'
+import { createClaims } from './claims.ts'
+import { createOpenDeliveries, type OpenDelivery } from './open-deliveries.ts'
+import { createReports } from './reports.ts'
+import type { Outcome, Sender } from './sender.ts'
+
+/** Time for the last reports of a worker that stops. */
+const reportWithinMs = 2_000
+
+export interface DeliveryWorker {
+  start(): void
+  /** Whether the cores answer. */
+  isReady(): boolean
+  /** Takes nothing more, lets what runs finish within the grace time, hands the rest back, and reports it all. */
+  stop(): Promise<void>
+}
+
+export interface WorkerOptions {
+  core: Pick<Client<typeof LeadService>, 'claimDeliveries' | 'recordAttempts'>
+  sender: Sender
+  /** Names the worker in its claims. */
+  workerId: string
+  /** Attempts at once. */
+  concurrency: number
+  /** Of them to one destination. */
+  perDestination: number
+  /** How long a claim waits for something that is due. */
+  waitMs: number
+  graceMs: number
+  /** Time for an answer of the core, its waiting not counted. */
+  answerWithinMs: number
+  logger: Logger
+  now?: () => number
+  /** First pause after a failed call; for tests. */
+  retryMs?: number
+}
+
+/**
+ * Claims deliveries, sends them, reports what became of them. Claims go on while work is under way, so that slow destinations hold up
+ * nobody but themselves.
+ */
+export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
+  const { core, sender, concurrency, perDestination, graceMs, logger, now = Date.now, retryMs } = options
+  const backoff = () => createBackoff(retryMs === undefined ? {} : { minMs: retryMs })
+  const open = createOpenDeliveries(perDestination)
+  const reports = createReports({ core, backoff: backoff(), logger, now, onTaken: () => claims.freed(false) })
+  const running = new Set<Promise<void>>()
+  const interrupted = new AbortController()
+  let stopping = false
+
+  const claims = createClaims({
+    ...options,
+    backoff: backoff(),
+    open,
+    // A core that hands out but takes nothing back must not make the results pile up.
+    room: () => (reports.backlog() > 2 * concurrency ? 0 : concurrency - open.count()),
+    onClaimed: take,
+    abandon: interrupted.signal,
+  })
+
+  function take(deliveries: ClaimedDelivery[]): void {
+    for (const delivery of deliveries) {
+      const held = { delivery, leaseEndsAt: now() + delivery.leaseMs }
+      if (stopping) report(held, { case: 'released', value: {} }, 0)
+      else if (open.admit(held)) run(held)
+    }
+  }
+
+  function run(held: OpenDelivery, waited = false): void {
+    const attempt = send(held, waited).finally(() => {
+      running.delete(attempt)
+      const { next, wasFull } = open.finish(held.delivery.destination)
+      if (next) run(next, true)
+      claims.freed(wasFull)
+    })
+    running.add(attempt)
+  }
+
+  async function send(held: OpenDelivery, waited: boolean): Promise<void> {
+    const { delivery, leaseEndsAt } = held
+    // It waited for another one to its destination, and could now outlive its claim.
+    const late = waited && now() + delivery.deadlineMs > leaseEndsAt
+    const began = performance.now()
+    const outcome: Outcome = late ? { case: 'released', value: {} } : await sender.send(delivery, interrupted.signal)
+    report(held, outcome, Math.round(performance.now() - began))
+  }
+
+  function report({ delivery, leaseEndsAt }: OpenDelivery, outcome: Outcome, durationMs: number): void {
+    const { deliveryId, attemptId, claimId } = delivery
+    logger.debug({ deliveryId, attemptId, outcome: outcome.case, durationMs }, 'attempt over')
+    reports.add({ deliveryId, attemptId, claimId, durationMs, outcome }, leaseEndsAt)
+  }
+
+  return {
+    start: claims.start,
+    isReady: claims.isReady,
+    async stop() {
+      if (stopping) return
+      stopping = true
+      const claimsEnded = claims.stop()
+      for (const held of open.dropWaiting()) report(held, { case: 'released', value: {} }, 0)
+      const grace = new AbortController()
+      await Promise.race([allOf(running), delay(graceMs, undefined, { signal: grace.signal }).catch(() => {})])
+      grace.abort()
+      interrupted.abort()
+      await allOf(running)
+      await claimsEnded
+      await reports.close(reportWithinMs)
+      await sender.close()
+    },
+  }
+}
+
+/** Also those that join while it waits. */
+async function allOf(running: Set<Promise<void>>): Promise<void> {
+  while (running.size > 0) await Promise.all(running)
+}

@@ -1,0 +1,114 @@
+import { spawn } from 'node:child_process'
+import { createHmac, randomBytes } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, describe, expect, it } from 'vitest'
+import { freePort, startProcess } from '../support/processes.ts'
+import { until } from '../support/until.ts'
+
+const root = join(import.meta.dirname, '../..')
+const document = readFileSync(join(root, 'docs/receiving-leads.md'), 'utf8')
+const [server = '', byHand = ''] = [...document.matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code)
+
+// Inside the project, so that the snippet finds the library as its reader would.
+const folder = mkdtempSync(join(root, 'node_modules/.receiving-leads-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const secret = `whsec_${randomBytes(32).toString('base64')}`
+const body = JSON.stringify({
+  eventType: 'lead.ready-for-delivery',
+  id: 'dlv_1',
+  data: { reference: 'lead_1', name: 'Zoë' },
+})
+
+function signed(id: string, at = new Date(), key = secret): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+    'webhook-signature': new Webhook(key).sign(id, at, body),
+  }
+}
+
+async function statusOf(url: string, headers: Record<string, string>, content = body): Promise<number> {
+  const answer = await fetch(url, { method: 'POST', headers, body: content })
+  await answer.body?.cancel()
+  return answer.status
+}
+
+async function checkReceiver(url: string) {
+  expect(await statusOf(url, signed('dlv_1'))).toBe(204)
+  const otherSecret = `whsec_${randomBytes(32).toString('base64')}`
+  const other = new Webhook(otherSecret).sign('dlv_1', new Date(), body)
+  const both = signed('dlv_1')
+  both['webhook-signature'] = `${other} ${both['webhook-signature']}`
+  expect(await statusOf(url, both)).toBe(204)
+  expect(await statusOf(url, signed('dlv_1', new Date(), otherSecret))).toBe(401)
+  expect(await statusOf(url, signed('dlv_1', new Date(Date.now() - 600_000)))).toBe(401)
+  expect(await statusOf(url, signed('dlv_1'), `${body} `)).toBe(401)
+  expect(await statusOf(url, { 'content-type': 'application/json' })).toBe(401)
+}
+
+describe('what the document says to receivers', () => {
+  it('verifies with the library: a good one passes, also during a rotation, and no forged or old one', async () => {
+    const file = join(folder, 'server.mjs')
+    writeFileSync(file, server)
+    const port = await freePort()
+    const child = spawn(process.execPath, [file], {
+      env: { WEBHOOK_SECRET: secret, PORT: String(port) },
+      stdio: 'pipe',
+    })
+    try {
+      const url = `http://127.0.0.1:${port}/`
+      await until('the server', () =>
+        fetch(url, { method: 'POST' }).then(
+          () => true,
+          () => false,
+        ),
+      )
+      await checkReceiver(url)
+    } finally {
+      child.kill('SIGKILL')
+    }
+  })
+
+  it('verifies by hand', async () => {
+    const file = join(folder, 'by-hand.mjs')
+    writeFileSync(file, byHand)
+    const { isOurs } = await import(file)
+    const bytes = Buffer.from(body)
+    const signature = `sha256=${createHmac('sha256', secret).update(bytes).digest('hex')}`
+    expect(isOurs(secret, bytes, signature)).toBe(true)
+    expect(isOurs(secret, Buffer.from(`${body} `), signature)).toBe(false)
+    expect(isOurs(secret, bytes, signature.replace('sha256=', ''))).toBe(false)
+    expect(isOurs(secret, bytes, undefined)).toBe(false)
+    // GitHub's published vector.
+    expect(
+      isOurs(
+        "It's a Secret to Everybody",
+        'Hello, World!',
+        'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17',
+      ),
+    ).toBe(true)
+  })
+})
+
+describe('the tiny receiver', () => {
+  it('verifies, prints each lead once, and accepts its repeats', async () => {
+    const port = await freePort()
+    const receiver = await startProcess({
+      entry: 'examples/receiver.ts',
+      name: 'receiver',
+      args: [secret, '--port', String(port)],
+    })
+    const url = `http://127.0.0.1:${port}/`
+    await until('it to listen', () => receiver.output().includes('listening'))
+    await checkReceiver(url)
+    expect(await statusOf(url, signed('dlv_2'), 'x'.repeat(70_000))).toBe(413)
+    await until('its print', () => receiver.output().includes('again: dlv_1'))
+    expect(receiver.output().match(/^dlv_1 /gm)).toHaveLength(1)
+    expect(receiver.output()).toContain('lead_1')
+    expect(receiver.output()).not.toContain(secret)
+  })
+})

@@ -1,0 +1,188 @@
+import { createHmac, randomUUID } from 'node:crypto'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { DeliveryStatus, FailureReason, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { type Operator, operatorOf } from '../support/operator.ts'
+import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+
+const database = testDatabase()
+let stack: Stack
+let receiver: Receiver
+let worker: StartedProcess
+let leads: Operator['leads']
+
+beforeAll(async () => {
+  const env = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' }
+  receiver = await startReceiver()
+  stack = await startStack({ database, cores: 2, gateways: 0, env })
+  worker = await startWorker(env)
+  leads = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken).leads
+})
+afterAll(() => receiver.close())
+
+async function startWorker(env: Record<string, string>): Promise<StartedProcess> {
+  const port = await freePort()
+  return startProcess({
+    entry: 'delivery/main.ts',
+    name: 'delivery worker',
+    env: {
+      ...env,
+      DATA_DIR: stack.dataDir,
+      CORE_URLS: stack.cores.map(({ url }) => url).join(','),
+      DELIVERY_PORT: String(port),
+      LOG_LEVEL: 'debug',
+    },
+    readyUrl: `http://127.0.0.1:${port}/readyz`,
+  })
+}
+
+const workspaceId = () => stack.demo.workspaceId
+
+async function subscribe(path: string) {
+  const destinationUrl = `${receiver.http}${path}`
+  return leads.createSubscription({ workspaceId: workspaceId(), destinationUrl, mappedFields: ['email'] })
+}
+
+const capture = async () =>
+  (
+    await leads.captureLead({
+      workspaceId: workspaceId(),
+      source: 'test',
+      fields: { email: 'zoë@example.com', phone: 'stays here' },
+    })
+  ).leadId
+
+async function deliver(subscriptionId: string) {
+  const leadId = await capture()
+  const { attempt } = await leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: randomUUID() })
+  return { leadId, attempt: attempt! }
+}
+
+const attemptsOf = async (leadId: string) => (await leads.listDeliveryAttempts({ leadId })).attempts
+
+/** The lead's attempts, as soon as the latest one stands so. */
+const whenLatestIs = (leadId: string, status: DeliveryStatus) =>
+  until(`an attempt that is ${DeliveryStatus[status]}`, async () => {
+    const attempts = await attemptsOf(leadId)
+    return attempts.at(-1)?.status === status ? attempts : undefined
+  })
+
+describe('a lead', () => {
+  it('arrives once, signed in both ways, with what the mapping names and nothing else', async () => {
+    const { subscriptionId, secret } = await subscribe('/200?accepted')
+    const { leadId, attempt } = await deliver(subscriptionId)
+    const [done] = await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
+    expect(done).toMatchObject({
+      attemptId: attempt.attemptId,
+      attemptNumber: 1,
+      responseClass: ResponseClass.ACCEPTED,
+      responseStatus: 200,
+      failureReason: FailureReason.UNSPECIFIED,
+    })
+    const received = receiver.to('/200?accepted')
+    expect(received).toHaveLength(1)
+    const { headers, body } = received[0]!
+    const signature = createHmac('sha256', secret).update(body).digest('hex')
+    expect(headers).toMatchObject({
+      'content-type': 'application/json',
+      'x-service-webhook-version': '1.0',
+      'x-service-webhook-id': attempt.deliveryId,
+      'x-service-webhook-signature': `sha256=${signature}`,
+      'x-correlation-id': done!.correlationId,
+    })
+    const verified = new Webhook(secret).verify(body, headers as Record<string, string>)
+    expect(verified).toMatchObject({ eventType: 'lead.ready-for-delivery', id: attempt.deliveryId })
+    expect((verified as { data: object }).data).toEqual({ reference: leadId, email: 'zoë@example.com' })
+  })
+
+  it('goes out again, the same bytes under the same id, when the destination was not ready', async () => {
+    let calls = 0
+    receiver.on('/not-ready', (_request, response) => response.writeHead(calls++ === 0 ? 503 : 200).end())
+    const { subscriptionId } = await subscribe('/not-ready')
+    const { leadId } = await deliver(subscriptionId)
+    const attempts = await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
+    expect(attempts.map(({ attemptNumber, responseStatus }) => [attemptNumber, responseStatus])).toEqual([
+      [1, 503],
+      [2, 200],
+    ])
+    const [first, second] = receiver.to('/not-ready')
+    expect(second?.body).toEqual(first?.body)
+    expect(second?.headers['webhook-id']).toBe(first?.headers['webhook-id'])
+  })
+
+  it('that was refused goes out again at once when somebody asks for it', async () => {
+    let status = 422
+    receiver.on('/mended', (_request, response) => response.writeHead(status).end())
+    const { subscriptionId } = await subscribe('/mended')
+    const { leadId, attempt } = await deliver(subscriptionId)
+    await whenLatestIs(leadId, DeliveryStatus.FAILED)
+    status = 202
+    await leads.retryDeliveryAttempt({ attemptId: attempt.attemptId, idempotencyKey: randomUUID() })
+    const attempts = await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
+    expect(attempts.map(({ attemptNumber, responseStatus }) => [attemptNumber, responseStatus])).toEqual([
+      [1, 422],
+      [2, 202],
+    ])
+  })
+
+  it('is held while its subscription is disabled, and arrives once it is enabled', async () => {
+    let status = 503
+    receiver.on('/not-yet', (_request, response) => response.writeHead(status).end())
+    const { subscriptionId } = await subscribe('/not-yet')
+    const { leadId } = await deliver(subscriptionId)
+    await whenLatestIs(leadId, DeliveryStatus.RETRY_SCHEDULED)
+    await leads.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
+    await whenLatestIs(leadId, DeliveryStatus.HELD)
+    status = 200
+    await leads.updateSubscription({ subscriptionId, status: SubscriptionStatus.ENABLED })
+    await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
+    expect(receiver.to('/not-yet')).toHaveLength(2)
+  })
+
+  it('switches its subscription off when the destination does not let it in', async () => {
+    const { subscriptionId } = await subscribe('/401')
+    const { leadId } = await deliver(subscriptionId)
+    await whenLatestIs(leadId, DeliveryStatus.FAILED)
+    const { subscription } = await leads.getSubscription({ subscriptionId })
+    expect(subscription?.status).toBe(SubscriptionStatus.DISABLED)
+  })
+
+  it('that meets a reset is scheduled again, with where and why and no more', async () => {
+    const { subscriptionId } = await subscribe('/reset-in-headers')
+    const { leadId } = await deliver(subscriptionId)
+    const [attempt] = await whenLatestIs(leadId, DeliveryStatus.RETRY_SCHEDULED)
+    expect(attempt).toMatchObject({
+      responseClass: ResponseClass.NETWORK_ERROR,
+      failureReason: FailureReason.CONNECTION_RESET,
+    })
+    expect(attempt?.nextRetryAt).toBeDefined()
+  })
+})
+
+describe('the worker', () => {
+  it('goes on when a core dies, and writes neither bodies nor addresses to its log', async () => {
+    const { subscriptionId } = await subscribe('/200?core-died')
+    await stack.cores[1]!.kill()
+    const { leadId } = await deliver(subscriptionId)
+    await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
+    await stack.cores[1]!.start()
+    const log = worker.output()
+    expect(log).toContain('attempt over')
+    for (const secret of ['zoë', '127.0.0.1', 'whsec_', 'sha256=']) expect(log).not.toContain(secret)
+  })
+
+  it('stops when it is told to, and leaves nothing undone', async () => {
+    worker.kill('SIGTERM')
+    expect((await worker.exited).code).toBe(0)
+    const { subscriptionId } = await subscribe('/200?later')
+    const { leadId } = await deliver(subscriptionId)
+    worker = await startWorker({ DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' })
+    await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
+    expect(receiver.to('/200?later')).toHaveLength(1)
+  })
+})
