@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { CoreConfig } from './config.ts'
-import { createConversationAccess } from './conversation-access.ts'
+import { type ConversationAccess, createConversationAccess } from './conversation-access.ts'
+import { type ConversationSummaries, createConversationSummaries } from './conversation-summaries.ts'
 import { type Conversations, createConversations } from './conversations.ts'
 import type { EventLog } from './event-log.ts'
 import type { Inbox } from './inbox.ts'
@@ -27,6 +28,8 @@ export interface ConversationParts {
   states: MessageStates
   /** What operators do with conversations. */
   conversationDesk: Conversations
+  conversationAccess: ConversationAccess
+  conversationSummaries: ConversationSummaries
   leads: Leads
   transientSweep: TransientSweep
   chores: Recurring[]
@@ -89,6 +92,8 @@ export function createConversationParts(dependencies: ConversationPartsDependenc
     typing,
     states,
     conversationDesk,
+    conversationAccess,
+    conversationSummaries: createConversationSummaries({ sessions: sessionStore, events }),
     transientSweep,
     leads: createLeads({ store: createLeadStore(collections), workspaceStore, access, conversationAccess, now }),
     messages: createMessages({

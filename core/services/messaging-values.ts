@@ -8,6 +8,7 @@ import {
   type Message,
   MessageSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
+import type { ConversationSummary } from '../conversation-summaries.ts'
 import type { Agent, LogEvent } from '../log-events.ts'
 import { stateOf } from '../message-states.ts'
 import type { MessagePage } from '../messages.ts'
@@ -23,7 +24,10 @@ export function toPage({ messages, ...page }: MessagePage) {
   return { ...page, messages: messages.map(toMessage) }
 }
 
-export function toConversation(conversation: Conversation): MessageInitShape<typeof ConversationSchema> {
+export function toConversation(
+  conversation: Conversation,
+  { visitor, lastMessage }: ConversationSummary = {},
+): MessageInitShape<typeof ConversationSchema> {
   const { conversationId, workspaceId, connectionId, createdAt, lastMessageAt, lastSequence, lastSessionId } =
     conversation
   const agent = conversation.assignment?.agent
@@ -37,6 +41,8 @@ export function toConversation(conversation: Conversation): MessageInitShape<typ
     lastSequence: lastSequence ?? 0,
     status: conversation.status === 'closed' ? ConversationStatus.CLOSED : ConversationStatus.OPEN,
     ...(agent && { agent }),
+    ...(visitor && { visitor }),
+    ...(lastMessage && { lastMessage: toMessage(lastMessage) }),
   }
 }
 
@@ -48,6 +54,8 @@ export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEven
     occurredAt: timestampFromDate(occurredAt),
     ...(message && { message: toMessage(event) }),
     ...(data?.author && { author: data.author }),
+    ...(data?.messageId !== undefined && { messageId: data.messageId }),
+    ...(data?.state !== undefined && { state: data.state }),
   }
 }
 

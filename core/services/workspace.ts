@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import type { ConnectRouter } from '@connectrpc/connect'
+import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type {
   Appearance as AppearanceMessage,
@@ -34,6 +34,16 @@ export function workspaceService(router: ConnectRouter, { workspaces }: CoreCont
       if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       const { createdAt, ...workspace } = await workspaces.createWorkspace(name)
       return { workspace: { ...workspace, createdAt: timestampFromDate(createdAt) } }
+    },
+
+    async getWorkspace({ workspaceId }, context) {
+      const { createdAt, ...workspace } = await workspaces.findWorkspace(namedWorkspace(context, workspaceId))
+      return { workspace: { ...workspace, createdAt: timestampFromDate(createdAt) } }
+    },
+
+    async listConnections({ workspaceId }, context) {
+      const connections = await workspaces.listConnections(namedWorkspace(context, workspaceId))
+      return { connections: connections.map(toConnection) }
     },
 
     async createConnection({ workspaceId, name }, context) {
@@ -76,9 +86,7 @@ export function workspaceService(router: ConnectRouter, { workspaces }: CoreCont
     },
 
     async listInstallations({ workspaceId }, context) {
-      const workspace = workspaceOf(context, workspaceId)
-      if (workspace === undefined)
-        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/workspaceId', rule: 'required' }] })
+      const workspace = namedWorkspace(context, workspaceId)
       return { installations: (await workspaces.listInstallations(workspace)).map(toInstallation) }
     },
 
@@ -86,6 +94,13 @@ export function workspaceService(router: ConnectRouter, { workspaces }: CoreCont
       return { identitySecret: await workspaces.rotateIdentitySecret(siteKey, callerOf(context).workspaceId) }
     },
   })
+}
+
+/** For calls that are about one workspace: a token that may act for all has to name it. */
+function namedWorkspace(context: HandlerContext, named: string | undefined): string {
+  const workspace = workspaceOf(context, named)
+  if (workspace !== undefined) return workspace
+  throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/workspaceId', rule: 'required' }] })
 }
 
 interface SettingsMessage {
