@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import closeWithGrace from 'close-with-grace'
+import { buildConsoleIfStale } from './console/build.ts'
 import { readCoreConfig } from './core/config.ts'
 import { startCore } from './core/core.ts'
 import { demoIds, seedDemo } from './core/demo-seed.ts'
@@ -25,7 +26,7 @@ async function startAll() {
   const { DEMO_PORT } = readDemoConfig()
   const logger = createLogger('core', coreConfig.LOG_LEVEL)
 
-  const built = buildWidgetIfStale()
+  const built = Promise.all([buildWidgetIfStale(), buildConsoleIfStale()])
   const core = await startCore(coreConfig, logger)
   closers.push(core.stop)
   const gatewayConfig = loadConfig()

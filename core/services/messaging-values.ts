@@ -11,7 +11,7 @@ import {
 import type { ConversationSummary } from '../conversation-summaries.ts'
 import type { Agent, LogEvent } from '../log-events.ts'
 import { stateOf } from '../message-states.ts'
-import type { MessagePage } from '../messages.ts'
+import { agentOperationOf, type MessagePage } from '../messages.ts'
 import type { Conversation } from '../store/conversations.ts'
 
 export function toMessage(event: LogEvent): Message {
@@ -48,6 +48,7 @@ export function toConversation(
 
 export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEventSchema> {
   const { sequence, type, occurredAt, message, data } = event
+  const operation = message && agentOperationOf(event)
   return {
     sequence,
     type,
@@ -56,6 +57,7 @@ export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEven
     ...(data?.author && { author: data.author }),
     ...(data?.messageId !== undefined && { messageId: data.messageId }),
     ...(data?.state !== undefined && { state: data.state }),
+    ...(operation !== undefined && { clientOperationId: operation }),
   }
 }
 

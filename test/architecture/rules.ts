@@ -8,6 +8,7 @@ const mayImport: Record<string, string[]> = {
   gateway: ['proto'],
   delivery: ['proto'],
   widget: [],
+  console: ['proto'],
 }
 
 /** Packages with one home. */

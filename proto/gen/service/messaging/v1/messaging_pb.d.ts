@@ -1100,6 +1100,13 @@ export declare type InboxEvent = Message$1<"service.messaging.v1.InboxEvent"> & 
    * @generated from field: optional string state = 7;
    */
   state?: string | undefined;
+
+  /**
+   * Of an agent's message: the operation that sent it, so that its sender knows it again, whichever comes first.
+   *
+   * @generated from field: optional string client_operation_id = 8;
+   */
+  clientOperationId?: string | undefined;
 };
 
 /**
