@@ -18,6 +18,7 @@ import { formatDistance, formatFull } from './time.ts'
 import { Icon, type IconName } from './ui/icon.tsx'
 import { useLoad } from './ui/load.ts'
 import { Empty } from './ui/notice.tsx'
+import { Page } from './ui/page.tsx'
 
 interface Area {
   name: string
@@ -163,11 +164,13 @@ function View({ route }: { route: Route }) {
       return <SubscriptionView key={route.subscriptionId} subscriptionId={route.subscriptionId} />
     case 'unknown':
       return (
-        <Empty icon="search" title="There is nothing at this address">
-          <p>
-            <a href={pathOf({ view: 'inbox' })}>Go to the inbox</a>
-          </p>
-        </Empty>
+        <Page title="Not found">
+          <Empty icon="search" title="There is nothing at this address">
+            <p>
+              <a href={pathOf({ view: 'inbox' })}>Go to the inbox</a>
+            </p>
+          </Empty>
+        </Page>
       )
   }
 }

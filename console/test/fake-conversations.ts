@@ -2,6 +2,8 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect'
 import {
+  AgentSchema,
+  type Conversation,
   ConversationSchema,
   ConversationStatus,
   type InboxEventSchema,
@@ -15,7 +17,7 @@ type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
 type EventInit = MessageInitShape<typeof InboxEventSchema>
 
 interface Kept {
-  conversation: MessageInitShape<typeof ConversationSchema>
+  conversation: Conversation
   messages: Message[]
   sequence: number
 }
@@ -54,7 +56,7 @@ export function fakeConversations(tell: (frame: Frame) => void) {
     entry.sequence += 1
     const message = create(MessageSchema, {
       messageId: `msg_${entry.conversation.conversationId}_${entry.sequence}`,
-      conversationId: entry.conversation.conversationId!,
+      conversationId: entry.conversation.conversationId,
       sequence: entry.sequence,
       author: { kind, ...(more.displayName && { displayName: more.displayName }) },
       body,
@@ -157,14 +159,14 @@ export function fakeConversations(tell: (frame: Frame) => void) {
     /** A conversation that nobody is told of. */
     add(conversation: MessageInitShape<typeof ConversationSchema> & { conversationId: string }) {
       kept.set(conversation.conversationId, {
-        conversation: {
+        conversation: create(ConversationSchema, {
           workspaceId: 'ws_shop',
           connectionId: 'con_site',
           createdAt: timestampFromMs(Date.now()),
           status: ConversationStatus.OPEN,
           visitor: { identityState: 'anonymous' },
           ...conversation,
-        },
+        } as MessageInitShape<typeof ConversationSchema>),
         messages: [],
         sequence: 0,
       })
@@ -193,6 +195,10 @@ export function fakeConversations(tell: (frame: Frame) => void) {
         occurredAt: timestampFromMs(Date.now()),
         author: { kind: 'visitor' },
       })
+    },
+
+    assign(conversationId: string, displayName: string) {
+      found(conversationId).conversation.agent = create(AgentSchema, { displayName })
     },
 
     close(conversationId: string) {

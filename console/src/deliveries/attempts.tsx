@@ -35,7 +35,7 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
             <span class="attempt-number">#{attempt.attemptNumber}</span>
             <div class="attempt-text">
               <div class="attempt-head">
-                <StatusTag status={attempt.status} />
+                <StatusTag status={attempt.status} past={attempt !== latest} />
                 <span>{outcomeText(attempt)}</span>
               </div>
               <p class="hint">

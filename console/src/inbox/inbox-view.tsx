@@ -11,6 +11,9 @@ import type { InboxFilter } from './inbox-merge.ts'
 export function InboxView({ conversationId, details = false }: { conversationId?: string; details?: boolean }) {
   return (
     <div class={conversationId === undefined ? 'inbox' : `inbox open${details ? ' details-open' : ''}`}>
+      <h1 class="visually-hidden" tabIndex={-1}>
+        Inbox
+      </h1>
       <ConversationList openId={conversationId} />
       {conversationId === undefined ? (
         <div class="thread thread-empty">
@@ -66,7 +69,9 @@ function ConversationList({ openId }: { openId: string | undefined }) {
   return (
     <section class="conversations" aria-label="Conversations">
       <header class="conversations-head">
-        <h1 tabIndex={-1}>Inbox</h1>
+        <p class="list-title" aria-hidden="true">
+          Inbox
+        </p>
         <div class="search">
           <Icon name="search" />
           <input
