@@ -1,6 +1,7 @@
 // `npm start`: every part on one machine, in one process, with a demo to play with.
 import { once } from 'node:events'
 import type { Server } from 'node:http'
+import { join } from 'node:path'
 import closeWithGrace from 'close-with-grace'
 import { buildConsoleIfStale } from './console/build.ts'
 import { readCoreConfig } from './core/config.ts'
@@ -10,7 +11,7 @@ import { createLogger } from './core/logger.ts'
 import { inMemoryTransport, serveCore } from './core/server.ts'
 import { createGateway } from './gateway/app.ts'
 import { loadConfig } from './gateway/config.ts'
-import { buildWidgetIfStale } from './widget/build.ts'
+import { buildWidgetIfStale, widgetDist } from './widget/build.ts'
 import { readDemoConfig } from './widget/demo/config.ts'
 import { createDemoSite } from './widget/demo/server.ts'
 
@@ -43,9 +44,11 @@ async function startAll() {
   )
   closers.push(coreServer.close)
   const gateway = createGateway({
-    config: gatewayConfig,
+    // The console's calls go over HTTP, to the port that has just been opened.
+    config: { ...gatewayConfig, CORE_URLS: [coreAddress(coreConfig.CORE_HOST, coreServer.port)] },
     transports: [inMemoryTransport(core.context)],
     logger: createLogger('gateway', gatewayConfig.LOG_LEVEL),
+    staticFolders: { console: join(import.meta.dirname, 'console/dist'), widget: widgetDist },
   })
   closers.push(() => gateway.close())
   const { GATEWAY_PORT: port, GATEWAY_HOST: host } = gatewayConfig
@@ -85,6 +88,12 @@ Answer the latest conversation as an agent:
 
 Ctrl-C stops everything.
 `)
+}
+
+/** Where this process reaches its own core. */
+function coreAddress(host: string, port: number): string {
+  const everywhere = ['', '::', '0.0.0.0'].includes(host)
+  return `http://${everywhere ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 async function listen(server: Server, port: number) {

@@ -1,5 +1,6 @@
 import { envSchema } from 'env-schema'
 import Type, { type Static } from 'typebox'
+import { createAddressJudge } from '../destination/addresses.ts'
 
 /** The core's settings: environment variables, with their defaults. docs/settings.md is checked against it. */
 export const coreSettings = Type.Object({
@@ -29,6 +30,34 @@ export const coreSettings = Type.Object({
     pattern: '^$|^[A-Za-z0-9_-]{1,32}:[A-Za-z0-9+/_=-]{43,}(,[A-Za-z0-9_-]{1,32}:[A-Za-z0-9+/_=-]{43,})*$',
     description:
       'Key ids and keys (base64, 32 bytes or more), the current one first: `k2:…,k1:…`. Generated in DATA_DIR outside production.',
+  }),
+  WORKSPACE_SESSION_SECRET: Type.String({
+    default: '',
+    description:
+      'Keys of workspace sessions signed with HS256, UTF-8 as written, 32 bytes or more, no commas: `new,old`, each accepted. Generated in DATA_DIR outside production.',
+  }),
+  WORKSPACE_SESSION_JWKS_URL: Type.String({
+    default: '',
+    pattern: '^$|^https://[^/?#@\\s]+([/?#]\\S*)?$|^http://(localhost|127\\.0\\.0\\.1|\\[::1\\])(:\\d+)?([/?#]\\S*)?$',
+    description:
+      'Key set (JWKS) of whoever signs workspace sessions with RS256, ES256 or EdDSA: an https URL, or http on this machine.',
+  }),
+  WORKSPACE_SESSION_JWKS_TIMEOUT_MS: Type.Integer({
+    default: 3000,
+    minimum: 100,
+    maximum: 30000,
+    description: 'Longest wait for that key set.',
+  }),
+  WORKSPACE_SESSION_JWKS_FRESH_SECONDS: Type.Integer({
+    default: 600,
+    minimum: 1,
+    maximum: 86400,
+    description: 'How long the key set is used without asking again.',
+  }),
+  WORKSPACE_SESSION_ISSUER: Type.String({
+    default: '',
+    maxLength: 512,
+    description: '`iss` that workspace sessions must bear; empty for any.',
   }),
   NODE_ENV: Type.String({ default: 'development', description: '`production` takes no generated secret.' }),
   LOG_LEVEL: Type.Union(
@@ -150,6 +179,35 @@ export const coreSettings = Type.Object({
     maximum: 100,
     description: 'Uploads of one screenshot that may be under way at once.',
   }),
+  DELIVERY_ATTEMPT_DEADLINE_MS: Type.Integer({
+    default: 10000,
+    minimum: 100,
+    maximum: 300000,
+    description: 'Longest time for one delivery attempt: DNS, connect, TLS, headers and body together.',
+  }),
+  DELIVERY_LEASE_MS: Type.Integer({
+    default: 20000,
+    minimum: 1000,
+    maximum: 600000,
+    description:
+      'How long a claimed delivery is its worker’s alone; at least 5,000 more than DELIVERY_ATTEMPT_DEADLINE_MS.',
+  }),
+  DELIVERY_RETENTION_DAYS: Type.Integer({
+    default: 90,
+    minimum: 1,
+    description: 'How long deliveries are kept after their end, with their attempts and idempotency keys.',
+  }),
+  DELIVERY_ALLOWED_CIDRS: Type.String({
+    default: '',
+    description:
+      'Ranges that destinations may be in although they are not public, separated by commas: `10.1.0.0/16,fd00:1::/32`. The workers have the same setting.',
+  }),
+  WEBHOOK_BODY_MAX_BYTES: Type.Integer({
+    default: 65536,
+    minimum: 256,
+    maximum: 1048576,
+    description: 'Largest body that is delivered to a destination.',
+  }),
   OUTBOX_MAX: Type.Integer({
     default: 50,
     minimum: 1,
@@ -186,13 +244,37 @@ export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig
     Object.entries(env).filter(([name, value]) => name in coreSettings.properties && value),
   )
   try {
-    return envSchema<CoreConfig>({ schema: coreSettings, data, env: false })
+    return checkTogether(envSchema<CoreConfig>({ schema: coreSettings, data, env: false }))
   } catch (error) {
     const { errors } = error as { errors?: { instancePath: string }[] }
     if (errors === undefined) throw error
     const names = [...new Set(errors.map(({ instancePath }) => instancePath.slice(1)))]
     throw new SettingError(names.map((name) => `${name} ${allowed(name as keyof CoreConfig)}`).join('\n'))
   }
+}
+
+/** What a lease must have left after the longest attempt, for the result to arrive, in milliseconds. */
+const leaseMarginMs = 5000
+
+function checkTogether(config: CoreConfig): CoreConfig {
+  if (config.DELIVERY_LEASE_MS < config.DELIVERY_ATTEMPT_DEADLINE_MS + leaseMarginMs) {
+    throw new SettingError(
+      `DELIVERY_LEASE_MS must be at least ${leaseMarginMs} more than DELIVERY_ATTEMPT_DEADLINE_MS, or deliveries would be sent twice`,
+    )
+  }
+  try {
+    createAddressJudge({ allowedCidrs: allowedCidrs(config) })
+  } catch {
+    throw new SettingError('DELIVERY_ALLOWED_CIDRS must be address ranges like 10.1.0.0/16, separated by commas')
+  }
+  return config
+}
+
+/** The ranges of `DELIVERY_ALLOWED_CIDRS`. */
+export function allowedCidrs({ DELIVERY_ALLOWED_CIDRS }: Pick<CoreConfig, 'DELIVERY_ALLOWED_CIDRS'>): string[] {
+  return DELIVERY_ALLOWED_CIDRS.split(',')
+    .map((range) => range.trim())
+    .filter(Boolean)
 }
 
 function allowed(name: keyof CoreConfig): string {

@@ -2,8 +2,11 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type Access, createAccess } from './access.ts'
 import { type CommandParts, createCommandParts } from './command-parts.ts'
-import type { CoreConfig } from './config.ts'
+import { allowedCidrs, type CoreConfig } from './config.ts'
+import { createConversationAccess } from './conversation-access.ts'
 import { type ConversationParts, createConversationParts } from './conversation-parts.ts'
+import { createDeliveryParts, type DeliveryParts, deliveryWorkHint } from './delivery-parts.ts'
+import { createDestinationJudge } from './destination-judge.ts'
 import { createDirectory, type Directory } from './directory.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import { createFeeds, type Feeds } from './feeds.ts'
@@ -12,6 +15,7 @@ import { createIdempotency } from './idempotency.ts'
 import { createInbox, type Inbox } from './inbox.ts'
 import { createInboxWatch, type InboxWatch } from './inbox-watch.ts'
 import { createKeyring, type SecretKey } from './keyring.ts'
+import type { JudgeDestination } from './lead-subscriptions.ts'
 import { createLogHeads } from './log-heads.ts'
 import { createRecurring } from './recurring.ts'
 import { createReplayWindow } from './replay-window.ts'
@@ -28,13 +32,15 @@ import { createWorkspaceStore, type WorkspaceStore } from './store/workspaces.ts
 import { createSubscriptions, type Subscription, type Subscriptions } from './subscriptions.ts'
 import { createVisitorAccess, type VisitorAccess } from './visitor-access.ts'
 import { createWakeups } from './wakeups.ts'
+import { createWorkspaceSessions } from './workspace-sessions.ts'
 import { createWorkspaces, type Workspaces } from './workspaces.ts'
 
 /** Everything that the services of one core process share. */
 export interface CoreContext
   extends SessionParts,
     Omit<ConversationParts, 'chores' | 'drain'>,
-    Omit<CommandParts, 'chores'> {
+    Omit<CommandParts, 'chores'>,
+    Omit<DeliveryParts, 'chores'> {
   config: CoreConfig
   logger: Logger
   database: Database
@@ -58,9 +64,15 @@ export interface CoreContext
 export interface CoreDependencies {
   config: CoreConfig
   secretKeys: [SecretKey, ...SecretKey[]]
+  /** HS256 keys of workspace sessions; none are accepted without any, unless the settings name a key set. */
+  workspaceSessionSecrets?: Uint8Array[]
   database: Database
   logger: Logger
   now?: () => number
+  /** Chance, 0 to less than 1. */
+  random?: () => number
+  /** Left out: as the settings say, by the name service. */
+  judgeDestination?: JudgeDestination
 }
 
 /** How often a core looks whether it missed a wake-up, in milliseconds: it then costs this much time, and no event. */
@@ -70,9 +82,12 @@ const expiryEveryMs = 1000
 export function createCoreContext({
   config,
   secretKeys,
+  workspaceSessionSecrets = [],
   database,
   logger,
   now = Date.now,
+  random = Math.random,
+  judgeDestination = createDestinationJudge({ allowedCidrs: allowedCidrs(config) }),
 }: CoreDependencies): CoreContext {
   const { collections } = database
   const conversations = createConversationStore(collections)
@@ -80,6 +95,16 @@ export function createCoreContext({
   const sessionStore = createSessionStore(collections)
   const workspaceStore = createWorkspaceStore(collections)
   const keyring = createKeyring(secretKeys)
+  const workspaceSessions = createWorkspaceSessions(
+    {
+      secrets: workspaceSessionSecrets,
+      jwksTimeoutMs: config.WORKSPACE_SESSION_JWKS_TIMEOUT_MS,
+      jwksFreshMs: config.WORKSPACE_SESSION_JWKS_FRESH_SECONDS * 1000,
+      ...(config.WORKSPACE_SESSION_JWKS_URL && { jwksUrl: config.WORKSPACE_SESSION_JWKS_URL }),
+      ...(config.WORKSPACE_SESSION_ISSUER && { issuer: config.WORKSPACE_SESSION_ISSUER }),
+    },
+    now,
+  )
   const grants = createGrants(keyring)
   const secretBox = createSecretBox(keyring)
   const transientMs = config.TRANSIENT_EVENT_SECONDS * 1000
@@ -99,10 +124,12 @@ export function createCoreContext({
         }
         directory.changed(changed)
         sessionWatch.changed(changed)
+        if (changed.includes(deliveryWorkHint)) deliveryParts.deliveryWork.announce()
       },
       onGap() {
         directory.forgetAll()
         inboxWatch.missed()
+        deliveryParts.deliveryWork.announce()
         void checkMissed()
         // A database that was away may have lost what was noted of the last messages.
         void inbox.reconcile().catch((error: Error) => logger.warn({ reason: error.name }, 'inbox not reconciled'))
@@ -144,12 +171,13 @@ export function createCoreContext({
   const workspaces = createWorkspaces({ store: workspaceStore, directory, secretBox, wakeups, now })
   const inbox = createInbox({ conversations, events, logger, now })
   const inboxWatch = createInboxWatch({ events, conversations, logger, now })
+  const conversationAccess = createConversationAccess(conversations)
   const conversationParts = createConversationParts({
     config,
     collections,
     sessionStore,
-    workspaceStore,
     conversations,
+    conversationAccess,
     events,
     log,
     access: visitorAccess,
@@ -190,6 +218,20 @@ export function createCoreContext({
     now,
   })
 
+  const deliveryParts = createDeliveryParts({
+    config,
+    collections,
+    workspaceStore,
+    conversationAccess,
+    access: visitorAccess,
+    secretBox,
+    wakeups,
+    judgeDestination,
+    logger,
+    now,
+    random,
+  })
+
   async function checkMissed() {
     const passing = (error: Error) => logger.warn({ reason: error.name }, 'missed events not looked for')
     await Promise.all([feeds.check().catch(passing), inboxWatch.check().catch(passing), sessionWatch.checkAll()])
@@ -198,6 +240,7 @@ export function createCoreContext({
   const chores = [
     ...conversationParts.chores,
     ...commandParts.chores,
+    ...deliveryParts.chores,
     createRecurring({ name: 'look for missed events', everyMs: checkEveryMs, run: checkMissed, logger }),
     createRecurring({ name: 'end of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkExpired, logger }),
   ]
@@ -206,11 +249,12 @@ export function createCoreContext({
     config,
     logger,
     database,
-    access: createAccess(keyring, now),
+    access: createAccess(keyring, now, workspaceSessions),
     visitorAccess,
     ...sessionParts,
     ...conversationParts,
     ...commandParts,
+    ...deliveryParts,
     inbox,
     inboxWatch,
     workspaces,
@@ -227,6 +271,7 @@ export function createCoreContext({
     },
 
     async stop() {
+      deliveryParts.deliveryWork.close()
       await Promise.all(chores.map((chore) => chore.stop()))
       await conversationParts.drain()
       await log.drain()

@@ -1,23 +1,20 @@
 import type { Logger } from 'pino'
 import type { CoreConfig } from './config.ts'
-import { type ConversationAccess, createConversationAccess } from './conversation-access.ts'
+import type { ConversationAccess } from './conversation-access.ts'
 import { type ConversationSummaries, createConversationSummaries } from './conversation-summaries.ts'
 import { type Conversations, createConversations } from './conversations.ts'
 import type { EventLog } from './event-log.ts'
 import type { Inbox } from './inbox.ts'
-import { createLeads, type Leads } from './leads.ts'
 import { createMessageStates, type MessageStates } from './message-states.ts'
 import { createMessages, type Messages } from './messages.ts'
 import { createRecurring, type Recurring } from './recurring.ts'
 import type { ConversationStore } from './store/conversations.ts'
 import type { Database } from './store/database.ts'
 import type { EventStore } from './store/events.ts'
-import { createLeadStore } from './store/leads.ts'
 import { createMessageStateStore } from './store/message-states.ts'
 import type { SessionStore } from './store/sessions.ts'
 import { createTransientEventStore } from './store/transient-events.ts'
 import { createTypingStore } from './store/typing.ts'
-import type { WorkspaceStore } from './store/workspaces.ts'
 import { createTransientSweep, type TransientSweep } from './transient-sweep.ts'
 import { createTyping, type Typing } from './typing.ts'
 import type { VisitorAccess } from './visitor-access.ts'
@@ -28,9 +25,7 @@ export interface ConversationParts {
   states: MessageStates
   /** What operators do with conversations. */
   conversationDesk: Conversations
-  conversationAccess: ConversationAccess
   conversationSummaries: ConversationSummaries
-  leads: Leads
   transientSweep: TransientSweep
   chores: Recurring[]
   /** Resolves when nothing is left to do in the background. */
@@ -41,8 +36,8 @@ export interface ConversationPartsDependencies {
   config: CoreConfig
   collections: Database['collections']
   sessionStore: SessionStore
-  workspaceStore: WorkspaceStore
   conversations: ConversationStore
+  conversationAccess: ConversationAccess
   events: EventStore
   log: EventLog
   access: VisitorAccess
@@ -57,9 +52,19 @@ const healEveryMs = 10_000
 
 /** What is said and done in conversations. */
 export function createConversationParts(dependencies: ConversationPartsDependencies): ConversationParts {
-  const { config, collections, sessionStore, workspaceStore, conversations, events, log, access, inbox, logger, now } =
-    dependencies
-  const conversationAccess = createConversationAccess(conversations)
+  const {
+    config,
+    collections,
+    sessionStore,
+    conversations,
+    conversationAccess,
+    events,
+    log,
+    access,
+    inbox,
+    logger,
+    now,
+  } = dependencies
   const conversationDesk = createConversations({ store: conversations, log, conversationAccess })
   const typing = createTyping({
     store: createTypingStore(collections),
@@ -92,10 +97,8 @@ export function createConversationParts(dependencies: ConversationPartsDependenc
     typing,
     states,
     conversationDesk,
-    conversationAccess,
     conversationSummaries: createConversationSummaries({ sessions: sessionStore, events }),
     transientSweep,
-    leads: createLeads({ store: createLeadStore(collections), workspaceStore, access, conversationAccess, now }),
     messages: createMessages({
       access,
       sessions: sessionStore,

@@ -4,13 +4,14 @@ import { type CoreContext, createCoreContext } from './context.ts'
 import { dataFolderSecrets, parseSecretKeys } from './secrets.ts'
 import { openDatabase } from './store/database.ts'
 import { attachEngine } from './store/embedded/engine.ts'
+import { parseWorkspaceSessionSecrets } from './workspace-sessions.ts'
 
 export interface Core {
   context: CoreContext
   /** Of the database in use. */
   mongodbUri: string
-  /** HS256 key of workspace sessions, where the data folder made one. */
-  workspaceSessionSecret: string
+  /** HS256 key of workspace sessions, the one in front; undefined where only a key set tells who signs. */
+  workspaceSessionSecret: Uint8Array | undefined
   stop(): Promise<void>
 }
 
@@ -19,8 +20,20 @@ export async function startCore(config: CoreConfig, logger: Logger): Promise<Cor
   if (config.NODE_ENV === 'production' && config.SECRET_KEYS === '') {
     throw new Error('SECRET_KEYS is missing: in production the secret keys come from the settings')
   }
+  if (
+    config.NODE_ENV === 'production' &&
+    config.WORKSPACE_SESSION_SECRET === '' &&
+    config.WORKSPACE_SESSION_JWKS_URL === ''
+  ) {
+    throw new Error(
+      'WORKSPACE_SESSION_SECRET and WORKSPACE_SESSION_JWKS_URL are missing: in production one of them says who signs workspace sessions',
+    )
+  }
   const generated = config.NODE_ENV === 'production' ? undefined : await dataFolderSecrets(config.DATA_DIR)
   const secretKeys = parseSecretKeys(config.SECRET_KEYS || (generated?.secretKeys ?? ''))
+  const workspaceSessionSecrets = parseWorkspaceSessionSecrets(
+    config.WORKSPACE_SESSION_SECRET || (generated?.workspaceSessionSecret ?? ''),
+  )
   const engine = config.MONGODB_URI === '' ? await attachEngine({ dataDir: config.DATA_DIR, logger }) : undefined
   const mongodbUri = engine?.uri ?? config.MONGODB_URI
   try {
@@ -29,12 +42,12 @@ export async function startCore(config: CoreConfig, logger: Logger): Promise<Cor
       name: config.MONGODB_DATABASE,
       timeoutMs: config.MONGODB_TIMEOUT_MS,
     })
-    const context = createCoreContext({ config, secretKeys, database, logger })
+    const context = createCoreContext({ config, secretKeys, workspaceSessionSecrets, database, logger })
     context.start()
     return {
       context,
       mongodbUri,
-      workspaceSessionSecret: generated?.workspaceSessionSecret ?? '',
+      workspaceSessionSecret: workspaceSessionSecrets[0],
       async stop() {
         await context.stop()
         await engine?.stop()

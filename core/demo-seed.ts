@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import type { CoreConfig } from './config.ts'
 import type { Core } from './core.ts'
+import { operatorScopes } from './operator-scopes.ts'
+import { workspaceSessionAudience } from './workspace-sessions.ts'
 import { defaultAppearance, defaultCapabilities } from './workspaces.ts'
 
 /** What a newcomer needs to play every part, as `DATA_DIR/demo.json` holds it. */
@@ -28,25 +30,9 @@ export interface DemoAddresses {
 /** What the demo is known by. */
 export const demoIds = { workspaceId: 'ws_demo', connectionId: 'con_demo', siteKey: 'pk_demo' }
 
-/** What the demo's internal service may do: all that an operator's tool would. */
-const serviceScopes = [
-  'sessions:read',
-  'sessions:write',
-  'messages:read',
-  'messages:write',
-  'commands:read',
-  'commands:write',
-  'leads:write',
-  'workspaces:read',
-  'workspaces:write',
-]
-
 /** A demo workspace with one installation, made at the first start and kept after it. */
-export async function seedDemo(
-  core: Core,
-  { DATA_DIR, CORE_PORT }: CoreConfig,
-  given?: DemoAddresses,
-): Promise<DemoFile> {
+export async function seedDemo(core: Core, config: CoreConfig, given?: DemoAddresses): Promise<DemoFile> {
+  const { DATA_DIR, CORE_PORT } = config
   const { context, mongodbUri, workspaceSessionSecret } = core
   const { workspaceStore, secretBox, access, directory } = context
   const path = join(DATA_DIR, 'demo.json')
@@ -92,29 +78,36 @@ export async function seedDemo(
     ...addresses,
     siteKey: demoIds.siteKey,
     workspaceId: demoIds.workspaceId,
-    serviceToken: await access.issue({ subject: 'demo', scopes: serviceScopes }),
-    workspaceSession: await workspaceSession(workspaceSessionSecret),
+    serviceToken: await access.issue({ subject: 'demo', scopes: [...operatorScopes] }),
+    workspaceSession: workspaceSessionSecret ? await workspaceSession(workspaceSessionSecret, config) : '',
     identity: current ? { kid: current.kid, secret: secretBox.open(current.sealed) } : identity,
     mongodbUri,
   }
   await writePrivately(path, `${JSON.stringify(file, null, 2)}\n`)
   // For `curl -K`: the token stays out of the command line, and so out of the list of processes and the shell's history.
   await writePrivately(join(DATA_DIR, 'agent.curl'), `header = "Authorization: Bearer ${file.serviceToken}"\n`)
+  await writePrivately(join(DATA_DIR, 'workspace.curl'), `header = "Authorization: Bearer ${file.workspaceSession}"\n`)
   await writePrivately(
     join(DATA_DIR, 'gateway.token'),
     await access.issue({ subject: 'gateway', scopes: ['visitors:act'] }),
   )
+  await writePrivately(
+    join(DATA_DIR, 'delivery.token'),
+    await access.issue({ subject: 'delivery', scopes: ['deliveries:work'] }),
+  )
   return file
 }
 
-function workspaceSession(secret: string): Promise<string> {
-  return new SignJWT({ wid: demoIds.workspaceId, scope: 'leads:deliver' })
+/** The demo's operator, who may do all that an operator may. */
+function workspaceSession(secret: Uint8Array, { WORKSPACE_SESSION_ISSUER: issuer }: CoreConfig): Promise<string> {
+  const claims = { wid: demoIds.workspaceId, scope: [...operatorScopes].join(' '), ...(issuer && { iss: issuer }) }
+  return new SignJWT(claims)
     .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
     .setSubject('operator_demo')
-    .setAudience('service.workspace')
+    .setAudience(workspaceSessionAudience)
     .setIssuedAt()
     .setExpirationTime('30d')
-    .sign(new TextEncoder().encode(secret))
+    .sign(secret)
 }
 
 async function readDemoFile(path: string): Promise<DemoFile | undefined> {

@@ -16,6 +16,9 @@ export type IdPrefix =
   | 'frm'
   | 'cmd'
   | 'scr'
+  | 'sub'
+  | 'dlv'
+  | 'att'
 
 /** A prefixed, unguessable identifier of 130 random bits, for example `ses_3k8…`: lower-case letters and digits only. */
 export function newId(prefix: IdPrefix): string {

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { ServiceError } from './errors.ts'
 import type { LogEvent } from './log-events.ts'
+import { pageTokenAfter, readPageToken } from './page-token.ts'
 import { field, integer, validate } from './rules.ts'
 import { createSingleFlight } from './single-flight.ts'
 import type { Activity, Conversation, ConversationStore } from './store/conversations.ts'
@@ -75,18 +74,22 @@ export function createInbox(dependencies: {
 
     async list({ workspaceId, status, limit = defaultPage, pageToken }) {
       validate(field('/limit', limit, integer(1, maxPage)))
-      const before = pageToken === undefined ? undefined : readPageToken(pageToken)
+      const end = pageToken === undefined ? undefined : readPageToken(pageToken)
       // What this process has just accepted is to be seen.
       await writing.settled()
       const found = await conversations.listActive({
         ...(workspaceId === undefined ? {} : { workspaceId }),
         ...(status && { status }),
-        ...(before && { before }),
+        ...(end && { before: { lastMessageAt: end.at, conversationId: end.id } }),
         limit: limit + 1,
       })
       const page = found.slice(0, limit)
       const last = page.at(-1)
-      return { conversations: page, ...(found.length > limit && last ? { nextPageToken: pageTokenAfter(last) } : {}) }
+      if (found.length <= limit || last?.lastMessageAt === undefined) return { conversations: page }
+      return {
+        conversations: page,
+        nextPageToken: pageTokenAfter({ at: last.lastMessageAt, id: last.conversationId }),
+      }
     },
 
     async reconcile() {
@@ -103,16 +106,4 @@ export function createInbox(dependencies: {
 
     drain: writing.settled,
   }
-}
-
-function pageTokenAfter({ lastMessageAt, conversationId }: Conversation): string {
-  return Buffer.from(`${lastMessageAt?.getTime()} ${conversationId}`).toString('base64url')
-}
-
-function readPageToken(token: string): { lastMessageAt: Date; conversationId: string } {
-  const [time = '', conversationId] = Buffer.from(token, 'base64url').toString('utf8').split(' ')
-  if (!/^\d{1,15}$/.test(time) || !conversationId) {
-    throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/pageToken', rule: 'format' }] })
-  }
-  return { lastMessageAt: new Date(Number(time)), conversationId }
 }

@@ -4,8 +4,10 @@ import { type FieldIssue, ServiceError } from './errors.ts'
 import { formIssues, formKinds } from './forms.ts'
 import { hashInput } from './idempotency.ts'
 import { newId } from './ids.ts'
-import { field, isIdempotencyKey, text, validate } from './rules.ts'
-import type { LeadStore } from './store/leads.ts'
+import type { LeadFanOut } from './lead-fan-out.ts'
+import { pageTokenAfter, readPageToken } from './page-token.ts'
+import { field, integer, isIdempotencyKey, text, validate } from './rules.ts'
+import type { Lead, LeadStore } from './store/leads.ts'
 import type { FormKind, WorkspaceStore } from './store/workspaces.ts'
 import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
 
@@ -27,20 +29,30 @@ export interface Leads {
    * VisitorAccess.authorize, RouteNotAdvertised, ValidationFailed, IdempotencyKeyInvalid, IdempotencyConflict.
    */
   submitForm(submission: FormSubmission): Promise<{ formSubmissionId: string; replayed: boolean }>
+  /** The newest first. Errors: ValidationFailed. */
+  list(query: {
+    workspaceId: string
+    limit?: number
+    pageToken?: string
+  }): Promise<{ leads: Lead[]; nextPageToken?: string }>
 }
 
 const maxFields = 50
 const maxValue = 4000
-const fieldName = /^[A-Za-z0-9_-]{1,64}$/
+const maxPage = 100
+const defaultPage = 50
+/** What the fields of a lead may be called. */
+export const leadFieldName = /^[A-Za-z0-9_-]{1,64}$/
 
 export function createLeads(dependencies: {
   store: LeadStore
+  fanOut: Pick<LeadFanOut, 'plan' | 'send'>
   workspaceStore: Pick<WorkspaceStore, 'findWorkspace'>
   access: VisitorAccess
   conversationAccess: ConversationAccess
   now: () => number
 }): Leads {
-  const { store, workspaceStore, access, conversationAccess, now } = dependencies
+  const { store, fanOut, workspaceStore, access, conversationAccess, now } = dependencies
 
   return {
     async capture({ workspaceId, source, fields, conversationId }, scope) {
@@ -48,16 +60,18 @@ export function createLeads(dependencies: {
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
       validate(field('/source', source, text(1, 64)), ...leadFieldIssues(fields))
       if (conversationId !== undefined) await conversationAccess.find(conversationId, workspaceId)
-      const leadId = newId('lead')
-      await store.insert({
-        leadId,
+      const lead: Lead = {
+        leadId: newId('lead'),
         workspaceId,
         source,
         fields,
         ...(conversationId === undefined ? {} : { conversationId }),
         createdAt: new Date(now()),
-      })
-      return leadId
+        ...(await fanOut.plan(workspaceId)),
+      }
+      await store.insert(lead)
+      await fanOut.send(lead)
+      return lead.leadId
     },
 
     async submitForm({ credentials, form, fields, idempotencyKey }) {
@@ -69,7 +83,7 @@ export function createLeads(dependencies: {
       const { sessionId, workspaceId, conversationId } = session
       const formSubmissionId = newId('frm')
       const inputHash = hashInput({ form, fields })
-      const earlier = await store.insert({
+      const lead: Lead = {
         leadId: newId('lead'),
         workspaceId,
         source,
@@ -79,10 +93,25 @@ export function createLeads(dependencies: {
         createdAt: new Date(now()),
         operationKey: `${sessionId} ${form} ${idempotencyKey}`,
         inputHash,
-      })
-      if (!earlier) return { formSubmissionId, replayed: false }
+        ...(await fanOut.plan(workspaceId)),
+      }
+      const earlier = await store.insert(lead)
+      if (!earlier) {
+        await fanOut.send(lead)
+        return { formSubmissionId, replayed: false }
+      }
       if (earlier.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
       return { formSubmissionId: earlier.formSubmissionId ?? '', replayed: true }
+    },
+
+    async list({ workspaceId, limit = defaultPage, pageToken }) {
+      validate(field('/limit', limit, integer(1, maxPage)))
+      const end = pageToken === undefined ? undefined : readPageToken(pageToken)
+      const found = await store.list(workspaceId, limit + 1, end && { createdAt: end.at, id: end.id })
+      const leads = found.slice(0, limit)
+      const last = leads.at(-1)
+      if (found.length <= limit || !last) return { leads }
+      return { leads, nextPageToken: pageTokenAfter({ at: last.createdAt, id: last.leadId }) }
     },
   }
 }
@@ -91,7 +120,7 @@ function leadFieldIssues(fields: Record<string, string>): (FieldIssue | undefine
   const entries = Object.entries(fields)
   if (entries.length > maxFields) return [{ path: '/fields', rule: 'maxProperties' }]
   return entries.map(([name, value]) =>
-    fieldName.test(name)
+    leadFieldName.test(name)
       ? field(`/fields/${name}`, value, text(0, maxValue))
       : { path: '/fields', rule: 'propertyNames' },
   )

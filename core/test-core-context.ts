@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { signAssertion } from '../test/support/assertion.ts'
 import type { TestDatabase } from '../test/support/test-database.ts'
+import { workspaceSessionSecret } from '../test/support/workspace-session.ts'
 import { readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
 import type { SessionContent } from './session-content.ts'
@@ -21,7 +22,14 @@ export async function startTestCores(
   let ahead = 0
   const now = () => Date.now() + ahead
   const openCore = (database: Database) =>
-    createCoreContext({ config: readCoreConfig(env), secretKeys, database, logger: pino({ level: 'silent' }), now })
+    createCoreContext({
+      config: readCoreConfig(env),
+      secretKeys,
+      workspaceSessionSecrets: [new TextEncoder().encode(workspaceSessionSecret)],
+      database,
+      logger: pino({ level: 'silent' }),
+      now,
+    })
   const cores: CoreContext[] = []
   for (let index = 0; index < count; index += 1) {
     const core = openCore(await openDatabase({ uri, name, timeoutMs: 5000 }))
@@ -42,6 +50,7 @@ export async function startTestCores(
   return {
     cores,
     core: first,
+    workspaceId,
     connectionId,
     publicSiteKey,
     now,

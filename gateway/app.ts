@@ -5,6 +5,7 @@ import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyI
 import fastifyPlugin from 'fastify-plugin'
 
 import { allowKnownOrigin } from './checks/origin.ts'
+import { createRateCheck } from './checks/rate.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createCore } from './core/core.ts'
@@ -23,6 +24,9 @@ import { SECURITY_HEADERS } from './plugins/security-headers.ts'
 import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
 import { acceptJsonBodies } from './request-body.ts'
 import { healthRoutes } from './routes/health.ts'
+import { LEADS_PREFIX, leadRoutes } from './routes/leads.ts'
+import { RPC_PREFIX, rpcRoutes } from './routes/rpc.ts'
+import { consoleRoutes, type StaticFolders, widgetFileRoutes } from './routes/static-files.ts'
 import { WIDGET_PREFIX, widgetRoutes } from './routes/widget.ts'
 import { ajvOptions, validationError } from './schemas/validation.ts'
 import { createSendBatcher } from './send-batcher.ts'
@@ -34,10 +38,11 @@ export function createGateway(deps: {
   /** One for each core. */
   transports: Transport[]
   logger: FastifyBaseLogger
+  staticFolders?: StaticFolders
   clock?: Clock
   random?: () => number
 }): FastifyInstance {
-  const { config, transports, logger, clock = systemClock(), random = Math.random } = deps
+  const { config, transports, logger, staticFolders = {}, clock = systemClock(), random = Math.random } = deps
   const { now } = clock
   const core = createCore({ transports, token: config.CORE_TOKEN, deadlineMs: config.CORE_DEADLINE_MS, now })
   const origins = createOrigins({ core, freshMs: config.ORIGIN_FRESH_MS, max: config.ORIGINS_MAX, now })
@@ -99,13 +104,19 @@ export function createGateway(deps: {
   app.register(helmet, SECURITY_HEADERS)
   if (config.API_DOCS === 'on') {
     app.addHook('onRequest', takeNamedOrigin)
-    app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX)))
+    app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX, LEADS_PREFIX)))
   }
   app.register(async (root) => {
     answerUnknownRoutes(root)
     await root.register(healthRoutes, { core })
     if (config.API_DOCS === 'on') await root.register(docsRoutes)
+    const { console: consoleFolder, widget } = staticFolders
+    if (consoleFolder && config.CONSOLE === 'on') await root.register(consoleRoutes, { folder: consoleFolder })
+    if (widget) await root.register(widgetFileRoutes, { folder: widget })
   })
+  const checkRate = createRateCheck(config, now, sharedBuckets)
+  app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
+  if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, checkRate, now })
   app.register(widgetRoutes, {
     prefix: WIDGET_PREFIX,
     config,
@@ -114,8 +125,7 @@ export function createGateway(deps: {
     grants,
     batcher,
     streams,
-    now,
-    sharedBuckets,
+    checkRate,
   })
   return app
 }

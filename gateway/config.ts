@@ -34,11 +34,18 @@ export const SettingsSchema = Type.Object({
     description: 'Whether `/docs` describes the API and lets readers try it.',
   }),
 
+  CONSOLE: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'on',
+    description: 'Whether `/console` is served, and `/rpc`, by which it calls the cores.',
+  }),
+
   RATE_LIMIT_FACTOR: Type.Number({ default: 1, exclusiveMinimum: 0, description: 'Multiplies every rate limit.' }),
   RATE_LIMIT_BOOTSTRAP_PER_MINUTE: whole(60, 1, 1e6, 'Config and session creation together, per client address.'),
   RATE_LIMIT_SENDS_PER_MINUTE: whole(30, 1, 1e6, 'Sends per session.'),
   RATE_LIMIT_SENDS_BURST: whole(10, 1, 1e6, 'Sends that a session may make at once.'),
   RATE_LIMIT_CALLS_PER_MINUTE: whole(120, 1, 1e6, 'Other calls per session.'),
+  RATE_LIMIT_LEADS_PER_MINUTE: whole(600, 1, 1e6, 'Calls of the lead delivery routes, per client address.'),
+  RATE_LIMIT_RPC_PER_MINUTE: whole(1_200, 1, 1e6, 'Calls of the console to the cores, per client address.'),
   RATE_LIMIT_REDIS_URL: Type.Optional(
     Type.String({
       minLength: 1,

@@ -29,15 +29,17 @@ describe('the OpenAPI document', () => {
     expect(await new Validator().validate(document)).toEqual({ valid: true })
   })
 
-  test('describes every route of the widget, and nothing else', async () => {
+  test('describes every route of the widget and of lead delivery, and nothing else', async () => {
     const { gateway, operations } = await startWithDocument()
     const described = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
     for (const each of described) {
       const [method, path = ''] = each.split(' ')
-      expect(path.startsWith(`${PREFIX}/`)).toBe(true)
+      expect([PREFIX, '/api/leads'].some((prefix) => path.startsWith(`${prefix}/`))).toBe(true)
       const url = path.replace(/\{(\w+)\}/g, ':$1')
       expect(gateway.hasRoute({ method: method as 'GET', url }), each).toBe(true)
     }
+    expect(described).toContain('POST /api/leads/{leadId}/delivery-attempts')
+    expect(described).toContain('POST /api/leads/retries/{attemptId}')
     for (const route of ['GET /config/{publicSiteKey}', 'POST /sessions', 'POST /messages', 'GET /events'])
       expect(described).toContain(route.replace(' ', ` ${PREFIX}`))
   })
@@ -50,10 +52,18 @@ describe('the OpenAPI document', () => {
       const route = `${method} ${path}`
       expect([operationId, summary, tags?.[0]], route).toEqual(Array(3).fill(expect.stringMatching(/\w/)))
       const headers = parameters.filter((each: Document) => each.in === 'header').map((each: Document) => each.name)
+      expect(Object.keys(responses), route).toEqual(expect.arrayContaining(['400', '403', '429', '500', '503']))
+      if (path.startsWith('/api/leads/')) {
+        expect(headers).toEqual(['X-Correlation-Id'])
+        expect(security, route).toEqual([{ workspaceSession: [] }])
+        expect(Object.keys(responses), route).toEqual(
+          expect.arrayContaining(['200', '201', '401', '404', '409', '413']),
+        )
+        continue
+      }
       expect(headers).toEqual(expect.arrayContaining(['Origin', 'X-Service-Widget-Version']))
       const open = path.includes('/config/') || path.endsWith('/sessions')
       expect(security, route).toEqual(open ? [] : [{ accessGrant: [] }])
-      expect(Object.keys(responses), route).toEqual(expect.arrayContaining(['400', '403', '429', '500', '503']))
       expect('401' in responses, route).toBe(!open)
     }
     const send = operations.find(({ operationId }) => operationId === 'sendMessage')

@@ -114,6 +114,16 @@ export function errorFromInfo(info: ErrorInfo, cause?: unknown): GatewayError {
   })
 }
 
+/**
+ * The public error of a call that was made with an operator's own session: there it is the operator who is not let in,
+ * and who is told so.
+ */
+export function operatorError(error: unknown): GatewayError {
+  const code = error instanceof ConnectError ? errorInfoOf(error)?.code : undefined
+  const refused = code === 'Unauthenticated' || code === 'PermissionDenied'
+  return refused ? new GatewayError(code, { decidedBy: 'core', cause: error }) : toGatewayError(error)
+}
+
 /** What a core said when it said it with the public table's detail. */
 export function errorInfoOf(error: ConnectError): ErrorInfo | undefined {
   return error.findDetails(ErrorInfoSchema)[0]

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import pino from 'pino'
@@ -34,7 +35,11 @@ const logger = pino({
   redact: ['*.authorization', '*.accessGrant', '*.renewalToken', '*.body', 'req.headers', 'err.metadata'],
 })
 const transports = config.CORE_URLS.map(createCoreTransport)
-const gateway = createGateway({ config, transports, logger })
+const staticFolders = {
+  console: join(import.meta.dirname, '../console/dist'),
+  widget: join(import.meta.dirname, '../widget/dist'),
+}
+const gateway = createGateway({ config, transports, logger, staticFolders })
 
 closeWithGrace({ delay: GRACE_MS, logger }, async ({ err }) => {
   if (err) logger.fatal({ err }, 'stopping after an error')

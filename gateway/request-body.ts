@@ -93,7 +93,8 @@ export function readChunks(payload: IncomingMessage, limit: number) {
   return { chunks: chunks(), isWhole: () => whole, failure: () => failure, stop: () => stopping.abort() }
 }
 
-function readBody(
+/** A body as a whole, at most `limit` bytes. Errors: `PayloadTooLarge`, `ValidationFailed` where it breaks off. */
+export function readBody(
   payload: IncomingMessage,
   limit: number,
   done: (error: Error | null, bytes: Buffer | undefined) => void,

@@ -3,6 +3,8 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, type ConnectRouter, createRouterTransport, type Transport } from '@connectrpc/connect'
 import { CommandService, type UploadScreenshotRequest } from '#proto/command/v1/command_pb.js'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import {
   type FrameSchema,
   MessagingService,
@@ -55,6 +57,8 @@ export function createTestCore() {
     /** What each upload brought, part by part. */
     uploads: [] as UploadScreenshotRequest['part'][][],
     openUploads: 0,
+    /** Of every attempt that is answered, what differs from a new one. */
+    attempt: {} as Omit<Partial<DeliveryAttempt>, '$typeName' | '$unknown'>,
     /** Runs before the part of an upload at this place is taken. */
     onUploadPart: (_place: number): void | Promise<void> => {},
     count: (method: string) => core.calls.filter((call) => call.method === method).length,
@@ -231,6 +235,23 @@ export function createTestCore() {
         return { requestId: 'scr_1', state: 'uploaded', byteLength, sha256: 'ab12' }
       },
     })
+    router.service(LeadService, {
+      createDeliveryAttempt(request, context) {
+        note('createDeliveryAttempt', request, context)
+        const { leadId, subscriptionId, idempotencyKey } = request
+        if (leadId !== 'lead_1') throw refusal('LeadNotFound')
+        return {
+          attempt: { ...ATTEMPT, leadId, subscriptionId, ...core.attempt },
+          existing: idempotencyKey === 'again',
+        }
+      },
+      retryDeliveryAttempt(request, context) {
+        note('retryDeliveryAttempt', request, context)
+        if (request.attemptId !== 'att_1') throw refusal('AttemptNotFound')
+        const attempt = { ...ATTEMPT, attemptId: 'att_2', attemptNumber: 2, ...core.attempt }
+        return { attempt, existing: request.idempotencyKey === 'again' }
+      },
+    })
     router.service(MessagingService, {
       async sendVisitorMessages(request, context) {
         note('sendVisitorMessages', request, context)
@@ -343,4 +364,16 @@ const MESSAGE = {
   contentType: 'text',
   state: 'sent',
   createdAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 6)),
+}
+
+const ATTEMPT = {
+  attemptId: 'att_1',
+  deliveryId: 'dlv_1',
+  leadId: 'lead_1',
+  subscriptionId: 'sub_1',
+  attemptNumber: 1,
+  status: DeliveryStatus.PENDING,
+  correlationId: 'corr-1',
+  createdAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 6)),
+  updatedAt: timestampFromMs(Date.UTC(2026, 0, 2, 3, 4, 5, 60)),
 }

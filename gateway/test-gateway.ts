@@ -4,6 +4,7 @@ import { onTestFinished } from 'vitest'
 import { createGateway } from './app.ts'
 import type { Clock } from './clock.ts'
 import { readConfig } from './config.ts'
+import type { StaticFolders } from './routes/static-files.ts'
 import { WIDGET_PREFIX } from './routes/widget.ts'
 import { createTestCore, GRANT, SITE, type TestCore } from './test-core.ts'
 
@@ -38,7 +39,9 @@ export function createTestClock() {
 }
 
 /** A gateway on a free port in front of scripted cores, torn down with the test. */
-export async function startTestGateway(options: { env?: Record<string, string>; cores?: TestCore[] } = {}) {
+export async function startTestGateway(
+  options: { env?: Record<string, string>; cores?: TestCore[]; staticFolders?: StaticFolders } = {},
+) {
   const cores = options.cores ?? [createTestCore()]
   const clock = createTestClock()
   const lines: string[] = []
@@ -46,6 +49,7 @@ export async function startTestGateway(options: { env?: Record<string, string>; 
     config: readConfig({ CORE_TOKEN: 'service-token-of-tests', ...options.env }),
     transports: cores.map(({ transport }) => transport),
     logger: pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) }),
+    ...(options.staticFolders && { staticFolders: options.staticFolders }),
     clock,
     random: () => 0.5,
   })

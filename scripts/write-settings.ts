@@ -56,11 +56,11 @@ ${table(SettingsSchema.properties)}
 ## Secrets
 
 Outside production the first start makes \`DATA_DIR/secrets.json\` (for its owner only): the secret keys, the gateway's service
-token and the key of workspace sessions. With \`NODE_ENV=production\` nothing is made: \`SECRET_KEYS\` and the gateway's \`CORE_TOKEN\` come from
-settings, and a missing one stops the start.
+token and the key of workspace sessions. With \`NODE_ENV=production\` nothing is made: \`SECRET_KEYS\`, the gateway's \`CORE_TOKEN\` and who
+signs workspace sessions (\`WORKSPACE_SESSION_SECRET\` or \`WORKSPACE_SESSION_JWKS_URL\`) come from settings, and a missing one stops the start.
 
 \`SECRET_KEYS\` is rotated by putting a new key in front: it signs from then on, and the old one is accepted until it is taken
-out.
+out. \`WORKSPACE_SESSION_SECRET\` likewise: each secret of the list is accepted.
 `
 }
 

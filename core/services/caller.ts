@@ -7,12 +7,48 @@ import { ServiceError } from '../errors.ts'
 
 const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'who calls' })
 
-/** Lets a call through when its token holds the scope that the proto names for the method. */
-export function accessInterceptor(access: Access): Interceptor {
+/**
+ * Lets a call through when its token holds the scope that the proto names for the method. What it streams ends with the
+ * token: `Unauthenticated`.
+ */
+export function accessInterceptor(access: Access, now: () => number): Interceptor {
   return (next) => async (request) => {
     const caller = await access.authenticate(request.header.get('authorization'), getOption(request.method, scope))
     request.contextValues.set(callerKey, caller)
-    return next(request)
+    const response = await next(request)
+    if (!response.stream || caller.expiresAt === Number.POSITIVE_INFINITY) return response
+    return { ...response, message: endAt(caller.expiresAt, now, response.message) }
+  }
+}
+
+/** Longest that a timer can wait, in milliseconds. */
+const longestWaitMs = 2 ** 31 - 1
+
+async function* endAt<T>(expiresAt: number, now: () => number, messages: AsyncIterable<T>): AsyncGenerator<T> {
+  const iterator = messages[Symbol.asyncIterator]()
+  let timer: NodeJS.Timeout | undefined
+  let stopWaiting = () => {}
+
+  function lookAtClock() {
+    const left = expiresAt - now()
+    if (left <= 0) stopWaiting()
+    else timer = setTimeout(lookAtClock, Math.min(left, longestWaitMs)).unref()
+  }
+
+  try {
+    for (;;) {
+      const next = await new Promise<IteratorResult<T>>((resolve, reject) => {
+        stopWaiting = () => reject(new ServiceError(ErrorCode.UNAUTHENTICATED))
+        if (timer === undefined || expiresAt <= now()) lookAtClock()
+        iterator.next().then(resolve, reject)
+      })
+      if (next.done) return
+      yield next.value
+    }
+  } finally {
+    clearTimeout(timer)
+    // Not waited for: it may be at rest until the call's own signal, which follows, wakes it.
+    void Promise.resolve(iterator.return?.()).catch(() => {})
   }
 }
 
@@ -28,4 +64,12 @@ export function workspaceOf(context: HandlerContext, named: string | undefined):
   if (workspaceId === undefined || named === undefined || named === '' || named === workspaceId)
     return named || workspaceId
   throw new ServiceError(ErrorCode.NOT_FOUND)
+}
+
+/** The same, where there must be one. Errors: `NotFound`, `ValidationFailed` where neither names one. */
+export function requiredWorkspace(context: HandlerContext, named: string | undefined): string {
+  const workspaceId = workspaceOf(context, named)
+  if (workspaceId === undefined)
+    throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/workspaceId', rule: 'required' }] })
+  return workspaceId
 }

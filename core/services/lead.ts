@@ -1,14 +1,22 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { FormKind, LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import { callerOf } from './caller.ts'
+import { callerOf, requiredWorkspace } from './caller.ts'
+import { deliveryCalls, workerCalls } from './delivery-calls.ts'
+import { subscriptionCalls } from './subscription-calls.ts'
 import { fromCredentials } from './visitor.ts'
 
 /** `service.lead.v1.LeadService` over the domain. */
-export function leadService(router: ConnectRouter, { leads }: CoreContext): void {
+export function leadService(router: ConnectRouter, core: CoreContext): void {
+  const { leads } = core
   router.service(LeadService, {
+    ...deliveryCalls(core),
+    ...workerCalls(core),
+    ...subscriptionCalls(core),
+
     async captureLead({ workspaceId, source, fields, conversationId }, context) {
       const scope = callerOf(context).workspaceId
       const lead = {
@@ -24,6 +32,25 @@ export function leadService(router: ConnectRouter, { leads }: CoreContext): void
       const kind = kinds[form]
       if (!kind) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/form', rule: 'enum' }] })
       return leads.submitForm({ credentials: fromCredentials(credentials), form: kind, fields, idempotencyKey })
+    },
+
+    async listLeads({ workspaceId, limit, pageToken }, context) {
+      const { leads: found, nextPageToken = '' } = await leads.list({
+        workspaceId: requiredWorkspace(context, workspaceId),
+        ...(limit === undefined ? {} : { limit }),
+        ...(pageToken === '' ? {} : { pageToken }),
+      })
+      return {
+        leads: found.map(({ leadId, workspaceId, source, fields, conversationId, createdAt }) => ({
+          leadId,
+          workspaceId,
+          source,
+          fields,
+          ...(conversationId === undefined ? {} : { conversationId }),
+          createdAt: timestampFromDate(createdAt),
+        })),
+        nextPageToken,
+      }
     },
   })
 }

@@ -20,9 +20,9 @@ export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
 }
 
 /** Options for whatever serves the routes. Messages are not compressed: between parts it costs more than it saves. */
-export function coreRouterOptions({ access, logger }: CoreContext): ConnectRouterOptions {
+export function coreRouterOptions({ access, logger, now }: CoreContext): ConnectRouterOptions {
   return {
-    interceptors: [errorInterceptor(logger), accessInterceptor(access)],
+    interceptors: [errorInterceptor(logger), accessInterceptor(access, now)],
     readMaxBytes: 16 * 1024 * 1024,
     acceptCompression: [],
   }

@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
+import type { ConnectRouter } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type {
   Appearance as AppearanceMessage,
@@ -23,7 +23,7 @@ import {
   type Installation,
 } from '../store/workspaces.ts'
 import type { InstallationSettings } from '../workspaces.ts'
-import { callerOf, workspaceOf } from './caller.ts'
+import { callerOf, requiredWorkspace } from './caller.ts'
 import { fromForms, toForms } from './forms.ts'
 
 /** `service.workspace.v1.WorkspaceService` over the domain. */
@@ -37,12 +37,12 @@ export function workspaceService(router: ConnectRouter, { workspaces }: CoreCont
     },
 
     async getWorkspace({ workspaceId }, context) {
-      const { createdAt, ...workspace } = await workspaces.findWorkspace(namedWorkspace(context, workspaceId))
+      const { createdAt, ...workspace } = await workspaces.findWorkspace(requiredWorkspace(context, workspaceId))
       return { workspace: { ...workspace, createdAt: timestampFromDate(createdAt) } }
     },
 
     async listConnections({ workspaceId }, context) {
-      const connections = await workspaces.listConnections(namedWorkspace(context, workspaceId))
+      const connections = await workspaces.listConnections(requiredWorkspace(context, workspaceId))
       return { connections: connections.map(toConnection) }
     },
 
@@ -86,7 +86,7 @@ export function workspaceService(router: ConnectRouter, { workspaces }: CoreCont
     },
 
     async listInstallations({ workspaceId }, context) {
-      const workspace = namedWorkspace(context, workspaceId)
+      const workspace = requiredWorkspace(context, workspaceId)
       return { installations: (await workspaces.listInstallations(workspace)).map(toInstallation) }
     },
 
@@ -94,13 +94,6 @@ export function workspaceService(router: ConnectRouter, { workspaces }: CoreCont
       return { identitySecret: await workspaces.rotateIdentitySecret(siteKey, callerOf(context).workspaceId) }
     },
   })
-}
-
-/** For calls that are about one workspace: a token that may act for all has to name it. */
-function namedWorkspace(context: HandlerContext, named: string | undefined): string {
-  const workspace = workspaceOf(context, named)
-  if (workspace !== undefined) return workspace
-  throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/workspaceId', rule: 'required' }] })
 }
 
 interface SettingsMessage {

@@ -11,9 +11,11 @@ import {
 } from 'mongodb'
 import type { CommandDocument } from './commands.ts'
 import type { ConversationDocument } from './conversations.ts'
+import type { DeliveryDocument } from './deliveries.ts'
 import { durableWriteConcern } from './durability.ts'
 import type { EventDocument } from './events.ts'
 import type { IdempotencyDocument } from './idempotency.ts'
+import type { LeadSubscriptionDocument } from './lead-subscriptions.ts'
 import type { LeadDocument } from './leads.ts'
 import type { NonceDocument } from './nonces.ts'
 import type { SessionDocument, VisitorDocument } from './sessions.ts'
@@ -35,6 +37,8 @@ export interface Collections {
   idempotency: Collection<IdempotencyDocument>
   commands: Collection<CommandDocument>
   leads: Collection<LeadDocument>
+  leadSubscriptions: Collection<LeadSubscriptionDocument>
+  deliveries: Collection<DeliveryDocument>
   typing: Collection<TypingDocument>
   wakeups: Collection<WakeupDocument>
 }
@@ -81,7 +85,44 @@ const indexes: IndexPlan[] = [
     { operationKey: 1 },
     { name: 'by_operation', unique: true, partialFilterExpression: { operationKey: { $exists: true } } },
   ],
-  ['leads', { workspaceId: 1, createdAt: -1 }, { name: 'by_workspace' }],
+  ['leads', { workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_capture' }],
+  [
+    'leads',
+    { 'fanOut.since': 1 },
+    { name: 'by_fan_out', partialFilterExpression: { 'fanOut.since': { $exists: true } } },
+  ],
+  ['leadSubscriptions', { workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace' }],
+  // One attempt for each request that asked for one.
+  ['deliveries', { 'operations.key': 1 }, { name: 'by_operation', unique: true }],
+  ['deliveries', { 'attempts.attemptId': 1 }, { name: 'by_attempt' }],
+  ['deliveries', { leadId: 1, createdAt: -1, _id: -1 }, { name: 'by_lead' }],
+  ['deliveries', { workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace' }],
+  ['deliveries', { subscriptionId: 1, createdAt: -1, _id: -1 }, { name: 'by_subscription' }],
+  // The queue, by destination: it holds what there is something to do for, and nothing that has ended.
+  [
+    'deliveries',
+    { subscriptionId: 1, dueAt: 1 },
+    { name: 'due_by_destination', partialFilterExpression: { dueAt: { $exists: true } } },
+  ],
+  // The queue by time, for the question what comes next. Its filter is another one so that no other question is ever
+  // answered from it: asked for the destinations, it would be read from end to end.
+  [
+    'deliveries',
+    { dueAt: 1, subscriptionId: 1 },
+    { name: 'due', partialFilterExpression: { dueAt: { $gt: new Date(0) } } },
+  ],
+  ['deliveries', { subscriptionId: 1 }, { name: 'held', partialFilterExpression: { status: 'held' } }],
+  [
+    'deliveries',
+    { subscriptionId: 1, requestedAt: -1 },
+    { name: 'by_request', partialFilterExpression: { requestedAt: { $exists: true } } },
+  ],
+  [
+    'deliveries',
+    { 'verdict.attemptId': 1 },
+    { name: 'verdicts', partialFilterExpression: { verdict: { $exists: true } } },
+  ],
+  ['deliveries', { deleteAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['sessions', { visitorId: 1, status: 1 }, { name: 'by_visitor' }],
   [
     'sessions',
@@ -149,6 +190,8 @@ function collectionsOf(db: Db): Collections {
     idempotency: db.collection('idempotency'),
     commands: db.collection('commands'),
     leads: db.collection('leads'),
+    leadSubscriptions: db.collection('leadSubscriptions'),
+    deliveries: db.collection('deliveries'),
     typing: db.collection('typing'),
     wakeups: db.collection('wakeups'),
   }

@@ -1,6 +1,6 @@
 import { MongoError, MongoServerError } from 'mongodb'
 
-const duplicateKey = 11000
+export const duplicateKey = 11000
 
 /** The name of the unique index that an error is about; undefined for any other error. */
 export function duplicateIndex(error: { code?: unknown; errmsg?: unknown }): string | undefined {

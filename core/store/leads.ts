@@ -13,6 +13,8 @@ export interface Lead {
   /** The form submission that it was captured from, as one logical operation. */
   operationKey?: string
   inputHash?: string
+  /** Automatic subscriptions that have not got it yet. */
+  fanOut?: { subscriptionIds: string[]; since: Date }
 }
 
 export type LeadDocument = Omit<Lead, 'leadId'> & { _id: string }
@@ -21,6 +23,11 @@ export interface LeadStore {
   /** Keeps a lead; with an operation key that is taken already, the lead of that operation is returned instead. */
   insert(lead: Lead): Promise<Lead | undefined>
   find(leadId: string): Promise<Lead | undefined>
+  /** The newest first. */
+  list(workspaceId: string, limit: number, before?: { createdAt: Date; id: string }): Promise<Lead[]>
+  /** Leads that somebody captured and then died, or could not send on. */
+  notSentOn(before: Date, limit: number): Promise<Lead[]>
+  sentOn(leadId: string): Promise<void>
 }
 
 export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }): LeadStore {
@@ -40,6 +47,32 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
     async find(leadId) {
       const found = await leads.findOne({ _id: leadId })
       return found ? toLead(found) : undefined
+    },
+
+    async list(workspaceId, limit, before) {
+      const found = leads
+        .find({
+          workspaceId,
+          ...(before && {
+            $or: [{ createdAt: { $lt: before.createdAt } }, { createdAt: before.createdAt, _id: { $lt: before.id } }],
+          }),
+        })
+        .sort({ createdAt: -1, _id: -1 })
+        .limit(limit)
+      return (await found.toArray()).map(toLead)
+    },
+
+    async notSentOn(before, limit) {
+      return (
+        await leads
+          .find({ 'fanOut.since': { $lte: before } })
+          .limit(limit)
+          .toArray()
+      ).map(toLead)
+    },
+
+    async sentOn(leadId) {
+      await leads.updateOne({ _id: leadId }, { $unset: { fanOut: '' } })
     },
   }
 }

@@ -7,8 +7,8 @@ import type { SharedBuckets } from '../shared-rate-limiter.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Which bucket a request takes from: `bootstrap` is the client address's, the others are the session's. */
-    rate?: 'bootstrap' | 'sends' | 'calls'
+    /** Which bucket a request takes from: `sends` and `calls` are the session's, the others the client address's. */
+    rate?: 'bootstrap' | 'sends' | 'calls' | 'leads' | 'rpc'
   }
 }
 
@@ -27,12 +27,15 @@ export function createRateCheck(config: Config, now: () => number, shared?: Shar
     bootstrap: limiter('bootstrap', config.RATE_LIMIT_BOOTSTRAP_PER_MINUTE),
     sends: limiter('sends', config.RATE_LIMIT_SENDS_PER_MINUTE, config.RATE_LIMIT_SENDS_BURST),
     calls: limiter('calls', config.RATE_LIMIT_CALLS_PER_MINUTE),
+    leads: limiter('leads', config.RATE_LIMIT_LEADS_PER_MINUTE),
+    rpc: limiter('rpc', config.RATE_LIMIT_RPC_PER_MINUTE),
   }
 
   return async (request) => {
     const { rate } = request.routeOptions.config
     if (rate === undefined) return
-    const key = rate === 'bootstrap' ? clientNetwork(request.ip) : request.visitor!.sessionId
+    const ofSession = rate === 'sends' || rate === 'calls'
+    const key = ofSession ? request.visitor!.sessionId : clientNetwork(request.ip)
     const verdict = await limiters[rate].take(key)
     if (!verdict.allowed) throw new GatewayError('RateLimited', { retryAfter: verdict.retryAfter })
   }

@@ -1,10 +1,10 @@
 import type { Transport } from '@connectrpc/connect'
 
-/** A transport whose every call carries the gateway's service token. */
+/** A transport whose every call carries the gateway's service token, but for those made in somebody else's name. */
 export function createAuthorizedTransport(transport: Transport, token: string): Transport {
   const authorize = (header: Parameters<Transport['unary']>[3]) => {
     const headers = new Headers(header)
-    headers.set('authorization', `Bearer ${token}`)
+    if (!headers.has('authorization')) headers.set('authorization', `Bearer ${token}`)
     return headers
   }
   return {

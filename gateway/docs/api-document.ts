@@ -25,16 +25,16 @@ interface Document extends Json {
 const DESCRIPTION = `The public API of the chat widget: \`${CONTRACT}\`, version ${CONTRACT_VERSION}.
 
 Every request names its \`Origin\`, which a browser does by itself, and \`X-Service-Widget-Version\`. A session's access grant goes into
-\`Authorization\`, never into a URL. Every failure is an \`ErrorEnvelope\`: decide by \`retryable\` and \`terminal\`.`
+\`Authorization\`, never into a URL. The lead delivery routes are for backends: they take a workspace session, and neither of those headers. Every failure is an \`ErrorEnvelope\`: decide by \`retryable\` and \`terminal\`.`
 
 /**
- * Collects the description of every route below the prefix that is registered after it. `app.swagger()` is the
+ * Collects the description of every route below one of the prefixes that is registered after it. `app.swagger()` is the
  * OpenAPI 3.1 document: bodies, queries and answers are the very schemas that validate and write them, headers and errors
  * follow from the checks of the route.
  */
-export async function describeApi(app: FastifyInstance, prefix: string): Promise<void> {
+export async function describeApi(app: FastifyInstance, ...prefixes: string[]): Promise<void> {
   const transform: SwaggerTransform = ({ schema, url, route }) => {
-    if (!url.startsWith(`${prefix}/`)) return { schema: { ...schema, hide: true }, url }
+    if (!prefixes.some((prefix) => url.startsWith(`${prefix}/`))) return { schema: { ...schema, hide: true }, url }
     const { response, ...rest } = schema ?? {}
     // Failures are written out by `finish`, one status each.
     const own = Object.entries(response ?? {}).filter(([status]) => /^\d+$/.test(status))
@@ -53,6 +53,7 @@ export async function describeApi(app: FastifyInstance, prefix: string): Promise
         { name: 'Messages', description: 'Sending, reading, typing.' },
         { name: 'Events', description: 'What happens, as it happens.' },
         { name: 'Commands', description: 'What an operator asks for, and the visitor decides.' },
+        { name: 'Leads', description: 'Delivery of leads to destinations, for backends with a workspace session.' },
         { name: 'Forms', description: 'Forms before and instead of a conversation, where they are advertised.' },
       ],
       components: {
@@ -61,6 +62,12 @@ export async function describeApi(app: FastifyInstance, prefix: string): Promise
             type: 'http',
             scheme: 'bearer',
             description: 'The access grant of a session, about 15 minutes.',
+          },
+          workspaceSession: {
+            type: 'http',
+            scheme: 'bearer',
+            bearerFormat: 'JWT',
+            description: 'A workspace session whose scope has `leads:deliver`.',
           },
         },
       },
@@ -88,7 +95,7 @@ function finishOperation(operation: Operation): void {
   const config = operation['x-route'] ?? {}
   delete operation['x-route']
   operation.parameters = [...(operation.parameters ?? []), ...parametersOf(config)]
-  operation.security = config.scoped ? [{ accessGrant: [] }] : []
+  operation.security = config.operator ? [{ workspaceSession: [] }] : config.scoped ? [{ accessGrant: [] }] : []
   if (config.bodyTypes) operation.requestBody = rawBody(config)
   if (config.described?.stream) operation.responses = { 200: streamAnswer() }
   for (const [status, answer] of Object.entries(operation.responses)) {

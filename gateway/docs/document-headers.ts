@@ -7,7 +7,7 @@ type Json = Record<string, unknown>
 
 const text = { type: 'string' }
 
-const EVERY_ROUTE: Json[] = [
+const OF_PAGES: Json[] = [
   {
     name: 'Origin',
     in: 'header',
@@ -24,6 +24,9 @@ const EVERY_ROUTE: Json[] = [
     description: 'Version of the contract that the client speaks.',
     example: CONTRACT_VERSION,
   },
+]
+
+const EVERY_ROUTE: Json[] = [
   {
     name: 'X-Correlation-Id',
     in: 'header',
@@ -57,24 +60,28 @@ const OWN: Record<OwnHeader, Json> = {
 }
 
 /** Headers of a request, as the checks of its route read them. `Authorization` is told by the security scheme. */
-export function parametersOf({ idempotent, keyField, described }: FastifyContextConfig): Json[] {
+export function parametersOf({ idempotent, keyField, described, operator }: FastifyContextConfig): Json[] {
   const key = {
     ...IDEMPOTENCY_KEY,
     required: idempotent === true,
     ...(keyField && { description: `${IDEMPOTENCY_KEY.description} Equal to \`${keyField}\`.` }),
   }
-  return [...EVERY_ROUTE, ...(idempotent ? [key] : []), ...(described?.headers ?? []).map((name) => OWN[name])]
+  const every = operator ? EVERY_ROUTE : [...OF_PAGES, ...EVERY_ROUTE]
+  return [...every, ...(idempotent ? [key] : []), ...(described?.headers ?? []).map((name) => OWN[name])]
 }
 
 const CORRELATION = { 'X-Correlation-Id': { schema: text, description: 'Name of the request in the logs.' } }
 
 /** Headers of a success. */
-export function headersOfAnswer({ scoped, idempotent, described }: FastifyContextConfig, status: number): Json {
+export function headersOfAnswer(
+  { scoped, operator, idempotent, described }: FastifyContextConfig,
+  status: number,
+): Json {
   const replayed = { schema: { type: 'string', enum: ['true'] }, description: 'The first answer, given again.' }
   return {
     ...CORRELATION,
     ...(idempotent && status < 300 ? { 'Idempotency-Replayed': replayed } : {}),
-    ...(scoped ? { 'Cache-Control': { schema: text, description: '`no-store`, in any case.' } } : {}),
+    ...(scoped || operator ? { 'Cache-Control': { schema: text, description: '`no-store`, in any case.' } } : {}),
     ...(described?.headers?.includes('If-None-Match') ? { ETag: { schema: text } } : {}),
   }
 }

@@ -6,6 +6,8 @@ export type OwnHeader = 'Last-Event-ID' | 'If-None-Match'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
+    /** The route needs a workspace session, and is none of the widget's. */
+    operator?: boolean
     /** What the API's description cannot see in the checks and schemas of the route. */
     described?: {
       /** Codes that the route's own work answers, beyond those of its checks. */
@@ -17,14 +19,9 @@ declare module 'fastify' {
   }
 }
 
-const EVERY_ROUTE: PublicErrorCode[] = [
-  'OriginNotAllowed',
-  'WidgetVersionUnsupported',
-  'CredentialInUrl',
-  'ValidationFailed',
-  'InternalError',
-  'ServiceUnavailable',
-]
+const OF_PAGES: PublicErrorCode[] = ['OriginNotAllowed', 'WidgetVersionUnsupported']
+const OF_OPERATORS: PublicErrorCode[] = ['Unauthenticated', 'PermissionDenied']
+const EVERY_ROUTE: PublicErrorCode[] = ['CredentialInUrl', 'ValidationFailed', 'InternalError', 'ServiceUnavailable']
 const SCOPED: PublicErrorCode[] = [
   'GrantMissing',
   'GrantInvalid',
@@ -42,6 +39,7 @@ const IDEMPOTENT: PublicErrorCode[] = ['IdempotencyKeyInvalid', 'IdempotencyConf
 export function errorsOf(config: FastifyContextConfig, hasBody: boolean): Set<PublicErrorCode> {
   return new Set([
     ...EVERY_ROUTE,
+    ...(config.operator ? OF_OPERATORS : OF_PAGES),
     ...(config.scoped ? SCOPED : []),
     ...(hasBody ? WITH_BODY : []),
     ...(config.idempotent ? IDEMPOTENT : []),

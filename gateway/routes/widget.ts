@@ -1,10 +1,9 @@
-import type { FastifyPluginAsync } from 'fastify'
+import type { FastifyPluginAsync, preHandlerAsyncHookHandler } from 'fastify'
 import { requireAdvertised } from '../checks/advertised.ts'
 import { requireContentType } from '../checks/content-type.ts'
 import { createGrantCheck } from '../checks/grant.ts'
 import { requireIdempotencyKey, requireMatchingKey } from '../checks/idempotency.ts'
 import { allowKnownOrigin, answerPreflight, createOriginCheck } from '../checks/origin.ts'
-import { createRateCheck } from '../checks/rate.ts'
 import { refuseUrlCredentials } from '../checks/url-credentials.ts'
 import { requireVersion } from '../checks/version.ts'
 import type { Config } from '../config.ts'
@@ -12,7 +11,6 @@ import type { Grants } from '../core/grants.ts'
 import type { Origins } from '../core/origins.ts'
 import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
 import { readQueryNumbers } from '../schemas/validation.ts'
-import type { SharedBuckets } from '../shared-rate-limiter.ts'
 import { commandRoutes } from './commands.ts'
 import { configRoutes } from './config.ts'
 import { eventRoutes } from './events.ts'
@@ -30,8 +28,7 @@ interface WidgetDeps extends Omit<RouteDeps, 'bounds'> {
   config: Config
   origins: Origins
   grants: Grants
-  now: () => number
-  sharedBuckets: SharedBuckets | undefined
+  checkRate: preHandlerAsyncHookHandler
 }
 
 /** The widget API. The hooks are the checks of every route, in the order in which the first failure is answered. */
@@ -54,7 +51,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
   app.addHook('onRequest', requireIdempotencyKey)
   app.addHook('preValidation', readQueryNumbers)
   app.addHook('preHandler', requireMatchingKey)
-  app.addHook('preHandler', createRateCheck(deps.config, deps.now, deps.sharedBuckets))
+  app.addHook('preHandler', deps.checkRate)
 
   // Picked, since `deps` is also this plugin's options: its prefix is not to be added twice.
   const { core, batcher, streams, config } = deps

@@ -4,9 +4,10 @@ import type { SourceFacts } from './source-facts.ts'
 /** What each folder may import of the others; itself always. `test/`, `scripts/` and the root assemble, and may all. */
 const mayImport: Record<string, string[]> = {
   proto: [],
-  core: ['proto'],
+  destination: [],
+  core: ['proto', 'destination'],
   gateway: ['proto'],
-  delivery: ['proto'],
+  delivery: ['proto', 'destination'],
   widget: [],
   console: ['proto'],
 }

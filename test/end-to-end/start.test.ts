@@ -20,12 +20,34 @@ async function start(env: Record<string, string> = {}): Promise<StartedProcess> 
   return startProcess({
     entry: 'start.ts',
     name: 'npm start',
-    env: { DATA_DIR: dataDir, LOG_LEVEL: 'warn', RATE_LIMIT_FACTOR: '100', ...ports, ...env },
+    env: {
+      DATA_DIR: dataDir,
+      LOG_LEVEL: 'warn',
+      RATE_LIMIT_FACTOR: '100',
+      DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32',
+      ...ports,
+      ...env,
+    },
     readyUrl,
   })
 }
 
 const demoFile = async (): Promise<DemoFile> => JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
+
+/** What the shell blocks of a document print, each of which begins with a comment. */
+async function runCommandsOf(document: string, change = (text: string) => text): Promise<string> {
+  const text = await readFile(join(root, document), 'utf8')
+  const blocks = [...text.matchAll(/```sh\n(#[^\n]*\n[\s\S]*?)```/g)].map(([, block = '']) => change(block))
+  expect(blocks.length).toBeGreaterThan(1)
+  const here = (block: string) =>
+    block
+      .replaceAll('localhost:8080', `localhost:${ports.GATEWAY_PORT}`)
+      .replaceAll('localhost:8081', `localhost:${ports.DEMO_PORT}`)
+      .replaceAll('localhost:8090', `localhost:${ports.CORE_PORT}`)
+      .replaceAll('.data/', `${dataDir}/`)
+  // One shell for all of them, as a reader would have: later commands use what earlier ones left.
+  return (await run('bash', ['-euo', 'pipefail', '-c', blocks.map(here).join('\n')], { cwd: root })).stdout
+}
 
 async function newVisitor() {
   const { gatewayUrl, origin, siteKey } = await demoFile()
@@ -58,7 +80,7 @@ describe('npm start', () => {
       identity: { kid: 'demo', secret: expect.stringMatching(/^[\w-]{43}$/) },
       mongodbUri: expect.stringMatching(/^mongodb:\/\//),
     })
-    for (const name of ['demo.json', 'secrets.json', 'agent.curl']) {
+    for (const name of ['demo.json', 'secrets.json', 'agent.curl', 'workspace.curl']) {
       expect((await stat(join(dataDir, name))).mode & 0o777).toBe(0o600)
     }
   })
@@ -87,21 +109,20 @@ describe('npm start', () => {
   )
 
   it.skipIf(!existsSync('/usr/bin/curl'))('answers the commands of the README as they are printed there', async () => {
-    const readme = await readFile(join(root, 'README.md'), 'utf8')
-    const blocks = [...readme.matchAll(/```sh\n(#[^\n]*\n[\s\S]*?)```/g)].map(([, block = '']) => block)
-    expect(blocks.length).toBeGreaterThan(1)
-    const here = (text: string) =>
-      text
-        .replaceAll('localhost:8080', `localhost:${ports.GATEWAY_PORT}`)
-        .replaceAll('localhost:8081', `localhost:${ports.DEMO_PORT}`)
-        .replaceAll('localhost:8090', `localhost:${ports.CORE_PORT}`)
-        .replaceAll('.data/', `${dataDir}/`)
-    // One shell for all of them, as a reader would have: later commands use what earlier ones left.
-    const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', blocks.map(here).join('\n')], { cwd: root })
+    const stdout = await runCommandsOf('README.md')
     expect(stdout).toContain('"capabilities"')
     expect(stdout).toContain('"state":"queued"')
     expect(stdout).toContain('"author":{"kind":"agent","displayName":"Ada"}')
     expect(stdout).toContain('event: message.received')
+  })
+
+  it.skipIf(!existsSync('/usr/bin/curl'))('answers the commands of docs/leads.md, too', async () => {
+    // Nobody listens there, and nobody else's server is asked.
+    const here = `http://127.0.0.1:${await freePort()}/leads`
+    const stdout = await runCommandsOf('docs/leads.md', (text) => text.replace('https://example.com/leads', here))
+    const [created = '', retried = ''] = stdout.replaceAll('}{', '}\n{').split('\n')
+    expect(JSON.parse(created)).toMatchObject({ attemptNumber: 1, attemptId: expect.stringMatching(/^att_/) })
+    expect(['AttemptNotRetryable', undefined]).toContain(JSON.parse(retried).code)
   })
 
   it('finds all data again after Ctrl-C, which leaves nothing running', async () => {

@@ -18,6 +18,8 @@ export interface Part {
 
 export interface Stack {
   demo: DemoFile
+  /** Where its secrets are. */
+  dataDir: string
   cores: Part[]
   gateways: Part[]
 }
@@ -66,7 +68,7 @@ export async function startStack({
     }),
   )
   const demo: DemoFile = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
-  return { demo, cores: coreParts, gateways: gatewayParts }
+  return { demo, dataDir, cores: coreParts, gateways: gatewayParts }
 }
 
 async function startPart(entry: string, name: string, portSetting: string, env: Record<string, string>): Promise<Part> {

@@ -30,9 +30,9 @@ export function originProblem(entry: string): string | undefined {
   return url.origin === entry ? undefined : `Scheme, host and port only. Did you mean ${url.origin}?`
 }
 
-/** The script element that puts the widget on a page; the built file lies wherever the site keeps its files. */
+/** The script element that puts the widget on a page; the gateway serves the file itself. */
 export const snippetOf = (gatewayUrl: string, siteKey: string) =>
-  `<script src="https://your-host.example/widget.js" data-site-key="${siteKey}" data-api-base-url="${gatewayUrl}" defer></script>`
+  `<script src="${gatewayUrl}/widget.js" data-site-key="${siteKey}" data-api-base-url="${gatewayUrl}" defer></script>`
 
 /** Black or white, whichever is read better on the colour. */
 export function textOn(colour: string): string {

@@ -4,13 +4,97 @@
 // @generated from file service/access/v1/access.proto (package service.access.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
 import type { MethodOptions } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file service/access/v1/access.proto.
  */
 export declare const file_service_access_v1_access: GenFile;
+
+/**
+ * Every scope that a workspace session may hold: those of operators, and no other whatever it claims. A scope's name is
+ * the value's name: OPERATOR_SCOPE_LEADS_DELIVER is "leads:deliver". What is not listed ("visitors:act",
+ * "deliveries:work") is for the service's own parts and their service tokens.
+ *
+ * @generated from enum service.access.v1.OperatorScope
+ */
+export enum OperatorScope {
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_SESSIONS_READ = 1;
+   */
+  SESSIONS_READ = 1,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_SESSIONS_WRITE = 2;
+   */
+  SESSIONS_WRITE = 2,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_MESSAGES_READ = 3;
+   */
+  MESSAGES_READ = 3,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_MESSAGES_WRITE = 4;
+   */
+  MESSAGES_WRITE = 4,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_COMMANDS_READ = 5;
+   */
+  COMMANDS_READ = 5,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_COMMANDS_WRITE = 6;
+   */
+  COMMANDS_WRITE = 6,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_LEADS_READ = 7;
+   */
+  LEADS_READ = 7,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_LEADS_WRITE = 8;
+   */
+  LEADS_WRITE = 8,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_LEADS_DELIVER = 9;
+   */
+  LEADS_DELIVER = 9,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_SUBSCRIPTIONS_READ = 10;
+   */
+  SUBSCRIPTIONS_READ = 10,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_SUBSCRIPTIONS_WRITE = 11;
+   */
+  SUBSCRIPTIONS_WRITE = 11,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_WORKSPACES_READ = 12;
+   */
+  WORKSPACES_READ = 12,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_WORKSPACES_WRITE = 13;
+   */
+  WORKSPACES_WRITE = 13,
+}
+
+/**
+ * Describes the enum service.access.v1.OperatorScope.
+ */
+export declare const OperatorScopeSchema: GenEnum<OperatorScope>;
 
 /**
  * The scope that the caller's token must hold, for example "messages:write".

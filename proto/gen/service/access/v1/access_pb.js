@@ -4,14 +4,30 @@
 // @generated from file service/access/v1/access.proto (package service.access.v1, syntax proto3)
 /* eslint-disable */
 
-import { extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, extDesc, fileDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file service/access/v1/access.proto.
  */
 export const file_service_access_v1_access = /*@__PURE__*/
-  fileDesc("Ch5zZXJ2aWNlL2FjY2Vzcy92MS9hY2Nlc3MucHJvdG8SEXNlcnZpY2UuYWNjZXNzLnYxOjYKBXNjb3BlEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0oYDIAEoCVIFc2NvcGViBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5zZXJ2aWNlL2FjY2Vzcy92MS9hY2Nlc3MucHJvdG8SEXNlcnZpY2UuYWNjZXNzLnYxKvcDCg1PcGVyYXRvclNjb3BlEh4KGk9QRVJBVE9SX1NDT1BFX1VOU1BFQ0lGSUVEEAASIAocT1BFUkFUT1JfU0NPUEVfU0VTU0lPTlNfUkVBRBABEiEKHU9QRVJBVE9SX1NDT1BFX1NFU1NJT05TX1dSSVRFEAISIAocT1BFUkFUT1JfU0NPUEVfTUVTU0FHRVNfUkVBRBADEiEKHU9QRVJBVE9SX1NDT1BFX01FU1NBR0VTX1dSSVRFEAQSIAocT1BFUkFUT1JfU0NPUEVfQ09NTUFORFNfUkVBRBAFEiEKHU9QRVJBVE9SX1NDT1BFX0NPTU1BTkRTX1dSSVRFEAYSHQoZT1BFUkFUT1JfU0NPUEVfTEVBRFNfUkVBRBAHEh4KGk9QRVJBVE9SX1NDT1BFX0xFQURTX1dSSVRFEAgSIAocT1BFUkFUT1JfU0NPUEVfTEVBRFNfREVMSVZFUhAJEiUKIU9QRVJBVE9SX1NDT1BFX1NVQlNDUklQVElPTlNfUkVBRBAKEiYKIk9QRVJBVE9SX1NDT1BFX1NVQlNDUklQVElPTlNfV1JJVEUQCxIiCh5PUEVSQVRPUl9TQ09QRV9XT1JLU1BBQ0VTX1JFQUQQDBIjCh9PUEVSQVRPUl9TQ09QRV9XT1JLU1BBQ0VTX1dSSVRFEA06NgoFc2NvcGUSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjShgMgASgJUgVzY29wZWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+
+/**
+ * Describes the enum service.access.v1.OperatorScope.
+ */
+export const OperatorScopeSchema = /*@__PURE__*/
+  enumDesc(file_service_access_v1_access, 0);
+
+/**
+ * Every scope that a workspace session may hold: those of operators, and no other whatever it claims. A scope's name is
+ * the value's name: OPERATOR_SCOPE_LEADS_DELIVER is "leads:deliver". What is not listed ("visitors:act",
+ * "deliveries:work") is for the service's own parts and their service tokens.
+ *
+ * @generated from enum service.access.v1.OperatorScope
+ */
+export const OperatorScope = /*@__PURE__*/
+  tsEnum(OperatorScopeSchema);
 
 /**
  * The scope that the caller's token must hold, for example "messages:write".

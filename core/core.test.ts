@@ -1,0 +1,43 @@
+import { pino } from 'pino'
+import { describe, expect, it } from 'vitest'
+import { readCoreConfig } from './config.ts'
+import { startCore } from './core.ts'
+
+const logger = pino({ level: 'silent' })
+const production = {
+  NODE_ENV: 'production',
+  // Nobody listens there: what is started after all ends with another message.
+  MONGODB_URI: 'mongodb://127.0.0.1:1',
+  MONGODB_TIMEOUT_MS: '100',
+  SECRET_KEYS: `k1:${'A'.repeat(43)}`,
+  WORKSPACE_SESSION_SECRET: 'a-secret-of-thirty-two-bytes-or-more',
+}
+const start = (env: NodeJS.ProcessEnv) => startCore(readCoreConfig({ ...production, ...env }), logger)
+
+describe('a core in production', () => {
+  it.each([
+    ['SECRET_KEYS', /^SECRET_KEYS is missing: /],
+    ['WORKSPACE_SESSION_SECRET', /^WORKSPACE_SESSION_SECRET and WORKSPACE_SESSION_JWKS_URL are missing: /],
+  ])('does not start without %s', async (name, message) => {
+    await expect(start({ [name]: '' })).rejects.toThrow(message)
+  })
+
+  it('takes a key set in place of a secret', async () => {
+    const env = { WORKSPACE_SESSION_SECRET: '', WORKSPACE_SESSION_JWKS_URL: 'https://login.example/keys' }
+    await expect(start(env)).rejects.not.toThrow(/WORKSPACE_SESSION/)
+  })
+
+  it('does not start with a secret that can be guessed, and does not show it', async () => {
+    const started = start({ WORKSPACE_SESSION_SECRET: 'hunter2' })
+    await expect(started).rejects.toThrow(/^WORKSPACE_SESSION_SECRET: number 1 of the list has fewer than 32 bytes$/)
+  })
+})
+
+it.each(['http://login.example/keys', 'ftp://login.example/keys', 'https://user:hunter2@login.example/keys', 'keys'])(
+  'a key set is at an https address, without a password in it (not %s)',
+  (url) => {
+    const read = () => readCoreConfig({ WORKSPACE_SESSION_JWKS_URL: url })
+    expect(read).toThrow(/^WORKSPACE_SESSION_JWKS_URL is not as it must be: /)
+    expect(read).not.toThrow('hunter2')
+  },
+)

@@ -1,0 +1,364 @@
+import { Code, ConnectError } from '@connectrpc/connect'
+import { Webhook } from 'standardwebhooks'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { operatorScopes, testDeliveries } from './test-deliveries.ts'
+
+const test = testDeliveries()
+beforeAll(() => test.open())
+beforeEach(() => test.clear())
+
+const second = 1000
+const hour = 3_600_000
+
+async function codeOf(call: Promise<unknown>): Promise<string | undefined> {
+  const error = ConnectError.from(
+    await call.then(
+      () => 'no error',
+      (failure) => failure,
+    ),
+  )
+  return error.findDetails(ErrorInfoSchema)[0]?.code
+}
+
+describe('an attempt', () => {
+  it('of a lead is made once for a key, whoever asks how often on whichever core', async () => {
+    const { leadId, subscriptionId, workspaceId } = await test.newScene()
+    const operators = await Promise.all(test.cores.map((core) => test.client(core, operatorScopes, workspaceId)))
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        operators[index % 2]!.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: 'k' }),
+      ),
+    )
+    expect(new Set(answers.map(({ attempt }) => attempt?.attemptId)).size).toBe(1)
+    expect(answers.filter(({ existing }) => !existing)).toHaveLength(1)
+    expect(await test.cores[0]!.database.collections.deliveries.countDocuments({ leadId })).toBe(1)
+    expect(answers[0]!.attempt).toMatchObject({
+      attemptId: expect.stringMatching(/^att_/),
+      deliveryId: expect.stringMatching(/^dlv_/),
+      leadId,
+      subscriptionId,
+      attemptNumber: 1,
+      status: DeliveryStatus.PENDING,
+      responseClass: ResponseClass.UNSPECIFIED,
+    })
+  })
+
+  it('is a conflict for another lead or another subscription under the same key', async () => {
+    const { operator, leadId, subscriptionId, send } = await test.newScene()
+    await send('k')
+    const other = await operator.captureLead({ source: 'test', fields: {} })
+    const sub = await operator.createSubscription({ destinationUrl: 'https://crm.example/' })
+    const key = { idempotencyKey: 'k' }
+    expect(await codeOf(operator.createDeliveryAttempt({ leadId: other.leadId, subscriptionId, ...key }))).toBe(
+      'IdempotencyConflict',
+    )
+    expect(await codeOf(operator.createDeliveryAttempt({ leadId, subscriptionId: sub.subscriptionId, ...key }))).toBe(
+      'IdempotencyConflict',
+    )
+    expect((await send('k2')).deliveryId).not.toBe((await send('k')).deliveryId)
+  })
+
+  it('is not there for another workspace, nor are its parts', async () => {
+    const mine = await test.newScene()
+    const theirs = await test.newScene()
+    const attempt = await theirs.send()
+    const { operator } = mine
+    const request = { leadId: mine.leadId, subscriptionId: mine.subscriptionId, idempotencyKey: 'k' }
+    expect(await codeOf(operator.createDeliveryAttempt({ ...request, leadId: theirs.leadId }))).toBe('LeadNotFound')
+    expect(await codeOf(operator.createDeliveryAttempt({ ...request, subscriptionId: theirs.subscriptionId }))).toBe(
+      'SubscriptionNotFound',
+    )
+    expect(await codeOf(operator.retryDeliveryAttempt({ attemptId: attempt.attemptId, idempotencyKey: 'k' }))).toBe(
+      'AttemptNotFound',
+    )
+    expect(await codeOf(operator.listDeliveryAttempts({ leadId: theirs.leadId }))).toBe('LeadNotFound')
+    expect(await codeOf(operator.listDeliveryAttempts({ deliveryId: attempt.deliveryId }))).toBe('NotFound')
+    expect(await codeOf(operator.listDeliveries({ workspaceId: theirs.workspaceId }))).toBe('NotFound')
+    expect(await codeOf(operator.getSubscription({ subscriptionId: theirs.subscriptionId }))).toBe(
+      'SubscriptionNotFound',
+    )
+    expect(await codeOf(operator.updateSubscription({ subscriptionId: theirs.subscriptionId, automatic: true }))).toBe(
+      'SubscriptionNotFound',
+    )
+    expect(await codeOf(operator.rotateSubscriptionSecret({ subscriptionId: theirs.subscriptionId }))).toBe(
+      'SubscriptionNotFound',
+    )
+    expect(await codeOf(operator.listLeads({ workspaceId: theirs.workspaceId }))).toBe('NotFound')
+    expect((await operator.listDeliveries({ leadId: theirs.leadId })).deliveries).toEqual([])
+    // A key counts in its workspace only.
+    await theirs.send('shared')
+    expect((await mine.send('shared')).leadId).toBe(mine.leadId)
+  })
+
+  it('is refused with a key that is none, for a disabled subscription, and where the body is too large', async () => {
+    const { operator, leadId, subscriptionId, send } = await test.newScene({ mappedFields: ['a', 'b'] })
+    expect(await codeOf(send('a b'))).toBe('ValidationFailed')
+    expect(await codeOf(send(''))).toBe('ValidationFailed')
+    const fields = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`f${index}`, 'ä'.repeat(4000)]))
+    const large = await operator.captureLead({ source: 'test', fields })
+    expect((await send('fits', large.leadId)).status).toBe(DeliveryStatus.PENDING)
+    await operator.updateSubscription({ subscriptionId, mappedFields: { names: Object.keys(fields) } })
+    expect(await codeOf(send('large', large.leadId))).toBe('PayloadTooLarge')
+    await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
+    expect(await codeOf(operator.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: 'off' }))).toBe(
+      'SubscriptionDisabled',
+    )
+    // What a key made before is still the answer.
+    expect((await send('fits', large.leadId)).status).toBe(DeliveryStatus.HELD)
+  })
+
+  it('becomes a request that existing libraries accept, the same bytes each time', async () => {
+    const { send, secret, subscriptionId } = await test.newScene({ fields: { name: 'Zoë', mail: 'z@example.org' } })
+    const worker = await test.worker()
+    const attempt = await send()
+    const [first] = (await worker.claim()).filter(({ destination }) => destination === subscriptionId)
+    expect(first).toMatchObject({
+      deliveryId: attempt.deliveryId,
+      attemptId: attempt.attemptId,
+      url: 'https://crm.example/leads',
+      deadlineMs: 10_000,
+      leaseMs: 20_000,
+      headers: { 'x-service-webhook-id': attempt.deliveryId, 'x-correlation-id': attempt.correlationId },
+    })
+    const text = Buffer.from(first!.body).toString()
+    expect(new Webhook(secret).verify(text, first!.headers)).toMatchObject({
+      eventType: 'lead.ready-for-delivery',
+      id: attempt.deliveryId,
+      data: { reference: attempt.leadId, name: 'Zoë' },
+    })
+    expect(text).not.toContain('example.org')
+    expect(await worker.answer(first!, 503)).toBe(true)
+    test.advance(6 * second)
+    const [again] = (await worker.claim()).filter(({ destination }) => destination === subscriptionId)
+    expect(Buffer.from(again!.body).toString()).toBe(text)
+    expect(again!.attemptId).not.toBe(first!.attemptId)
+    expect(again!.headers['webhook-id']).toBe(first!.headers['webhook-id'])
+    expect(again!.headers['webhook-timestamp']).not.toBe(first!.headers['webhook-timestamp'])
+    expect(again!.headers['x-correlation-id']).not.toBe(first!.headers['x-correlation-id'])
+    expect(await worker.answer(again!, 204)).toBe(true)
+  })
+})
+
+describe('a delivery', () => {
+  it('that was accepted is done, and keeps nothing of the lead', async () => {
+    const { send, attempts, operator } = await test.newScene()
+    const { deliveryId, attemptId } = await send()
+    const worker = await test.worker()
+    await worker.drain(202)
+    expect(await attempts(deliveryId)).toMatchObject([
+      { status: DeliveryStatus.ACCEPTED, responseClass: ResponseClass.ACCEPTED, responseStatus: 202, durationMs: 12 },
+    ])
+    const document = await test.cores[0]!.database.collections.deliveries.findOne({ _id: deliveryId })
+    expect(document).not.toHaveProperty('body')
+    expect(document).not.toHaveProperty('dueAt')
+    expect(await codeOf(operator.retryDeliveryAttempt({ attemptId, idempotencyKey: 'again' }))).toBe(
+      'AttemptNotRetryable',
+    )
+    test.advance(48 * hour)
+    expect(await worker.claim()).toEqual([])
+  })
+
+  it('follows its schedule and is a dead letter after the ninth attempt', async () => {
+    const { send, attempts } = await test.newScene()
+    const { deliveryId } = await send()
+    const worker = await test.worker()
+    const delays = [5, 30, 120, 600, 1800, 7200, 21_600, 43_200].map((seconds) => seconds * second)
+    for (const delay of delays) {
+      const [claimed] = await worker.claim()
+      const answeredAt = test.now()
+      expect(await worker.answer(claimed!, 500)).toBe(true)
+      const latest = (await attempts(deliveryId)).at(-1)!
+      expect(latest.status).toBe(DeliveryStatus.RETRY_SCHEDULED)
+      const due = Number(latest.nextRetryAt!.seconds) * 1000 + latest.nextRetryAt!.nanos / 1e6
+      expect(due - answeredAt).toBeGreaterThanOrEqual(delay)
+      expect(due - answeredAt).toBeLessThan(delay + 1000)
+      test.advance(delay - 2 * second)
+      expect(await worker.claim()).toEqual([])
+      test.advance(3 * second)
+    }
+    await worker.drain(500)
+    const all = await attempts(deliveryId)
+    expect(all.map(({ attemptNumber }) => attemptNumber)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
+    expect(all.map(({ status }) => status)).toEqual([
+      ...Array(8).fill(DeliveryStatus.RETRY_SCHEDULED),
+      DeliveryStatus.DEAD_LETTERED,
+    ])
+    expect(all.map(({ manual }) => manual)).toEqual([true, ...Array(8).fill(false)])
+    expect(all.map(({ nextRetryAt }) => nextRetryAt).filter(Boolean)).toEqual([])
+    test.advance(48 * hour)
+    expect(await worker.claim()).toEqual([])
+  })
+
+  it.each([
+    ['2 s', 2 * second, 5 * second],
+    ['20 s', 20 * second, 20 * second],
+    ['a day', 24 * hour, hour],
+  ])('waits as a Retry-After of %s says, an hour at most', async (_, asked, waited) => {
+    const { send, attempts } = await test.newScene()
+    const { deliveryId } = await send()
+    const worker = await test.worker()
+    const [claimed] = await worker.claim()
+    const before = test.now()
+    await worker.answer(claimed!, 429, asked)
+    const [attempt] = await attempts(deliveryId)
+    const due = Number(attempt!.nextRetryAt!.seconds) * 1000 + attempt!.nextRetryAt!.nanos / 1e6
+    expect(due - before).toBeGreaterThanOrEqual(waited)
+    expect(due - before).toBeLessThan(waited + 1000)
+    test.advance(2 * hour)
+    await worker.drain()
+  })
+})
+
+describe('a manual retry', () => {
+  it('takes the place of the scheduled one, once for a key', async () => {
+    const { send, attempts, operator } = await test.newScene()
+    const { deliveryId, attemptId } = await send()
+    const worker = await test.worker()
+    await worker.drain(500)
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => operator.retryDeliveryAttempt({ attemptId, idempotencyKey: 'now' })),
+    )
+    expect(answers.filter(({ existing }) => !existing)).toHaveLength(1)
+    expect(new Set(answers.map(({ attempt }) => attempt?.attemptId)).size).toBe(1)
+    expect(answers[0]!.attempt).toMatchObject({
+      deliveryId,
+      attemptNumber: 2,
+      status: DeliveryStatus.PENDING,
+      manual: true,
+    })
+    test.advance(hour)
+    expect(await worker.drain(500)).toBe(1)
+    // The schedule goes on from the second attempt, it does not begin anew.
+    const latest = (await attempts(deliveryId)).at(-1)!
+    expect(Number(latest.nextRetryAt!.seconds) * 1000 - test.now()).toBeGreaterThan(25 * second)
+    test.advance(35 * second)
+    expect(await worker.drain(200)).toBe(1)
+    expect((await attempts(deliveryId)).map(({ manual }) => manual)).toEqual([true, true, false])
+  })
+
+  it('is refused while the delivery is pending, sending or accepted, by whichever attempt it is named', async () => {
+    const { send, operator } = await test.newScene()
+    const { attemptId } = await send()
+    const worker = await test.worker()
+    const retry = (idempotencyKey: string) => codeOf(operator.retryDeliveryAttempt({ attemptId, idempotencyKey }))
+    expect(await retry('r1')).toBe('AttemptNotRetryable')
+    const [claimed] = await worker.claim()
+    expect(await retry('r1')).toBe('AttemptNotRetryable')
+    await worker.answer(claimed!, 400)
+    expect(await retry('r1')).toBeUndefined()
+    // The delivery is pending again, though the first attempt failed.
+    expect(await retry('r2')).toBe('AttemptNotRetryable')
+    expect(await retry('r1')).toBeUndefined()
+    await worker.drain(200)
+    expect(await retry('r2')).toBe('AttemptNotRetryable')
+  })
+
+  it('is a conflict with another attempt under the same key, and unknown for what is none', async () => {
+    const { send, operator } = await test.newScene()
+    const [a, b] = [await send(), await send()]
+    await (await test.worker()).drain(400)
+    await operator.retryDeliveryAttempt({ attemptId: a.attemptId, idempotencyKey: 'k' })
+    expect(await codeOf(operator.retryDeliveryAttempt({ attemptId: b.attemptId, idempotencyKey: 'k' }))).toBe(
+      'IdempotencyConflict',
+    )
+    expect(await codeOf(operator.retryDeliveryAttempt({ attemptId: 'att_none', idempotencyKey: 'k9' }))).toBe(
+      'AttemptNotFound',
+    )
+    await (await test.worker()).drain()
+  })
+
+  it('of a dead letter is one attempt more, with the same body, and a dead letter again', async () => {
+    const { send, attempts, operator } = await test.newScene()
+    const { deliveryId, attemptId } = await send()
+    const worker = await test.worker()
+    for (let number = 1; number <= 9; number += 1) {
+      expect(await worker.drain(503)).toBe(1)
+      test.advance(20 * hour)
+    }
+    await operator.retryDeliveryAttempt({ attemptId, idempotencyKey: 'again' })
+    const [claimed] = await worker.claim()
+    expect(JSON.parse(Buffer.from(claimed!.body).toString())).toMatchObject({ id: deliveryId, data: { name: 'Mia' } })
+    await worker.answer(claimed!, 503)
+    expect((await attempts(deliveryId)).at(-1)).toMatchObject({
+      attemptNumber: 10,
+      status: DeliveryStatus.DEAD_LETTERED,
+      manual: true,
+    })
+  })
+
+  it('has a bound, so that nobody grows a delivery without end', async () => {
+    const { send, operator, attempts } = await test.newScene()
+    const { deliveryId, attemptId } = await send()
+    const worker = await test.worker()
+    await worker.drain(400)
+    for (let number = 2; number <= 50; number += 1) {
+      await operator.retryDeliveryAttempt({ attemptId, idempotencyKey: `r${number}` })
+      await worker.drain(400)
+    }
+    expect(await codeOf(operator.retryDeliveryAttempt({ attemptId, idempotencyKey: 'one more' }))).toBe(
+      'ValidationFailed',
+    )
+    expect(await codeOf(operator.retryDeliveryAttempt({ attemptId, idempotencyKey: 'r51' }))).toBe(
+      'AttemptNotRetryable',
+    )
+    expect(await attempts(deliveryId)).toHaveLength(50)
+  })
+})
+
+describe('the lists', () => {
+  it('page through leads and deliveries, the newest first, none twice and none left out', async () => {
+    const { operator, send, leadId } = await test.newScene()
+    const leadIds = [leadId]
+    for (let index = 0; index < 6; index += 1) {
+      leadIds.unshift((await operator.captureLead({ source: 'test', fields: { n: String(index) } })).leadId)
+    }
+    const deliveryIds: string[] = []
+    for (let index = 0; index < 7; index += 1) deliveryIds.unshift((await send()).deliveryId)
+
+    const leads: string[] = []
+    for (let pageToken = ''; ; ) {
+      const page = await operator.listLeads({ limit: 3, pageToken })
+      leads.push(...page.leads.map((lead) => lead.leadId))
+      pageToken = page.nextPageToken
+      if (pageToken === '') break
+    }
+    expect(leads).toHaveLength(7)
+    expect(new Set(leads)).toEqual(new Set(leadIds))
+
+    const deliveries: string[] = []
+    for (let pageToken = ''; ; ) {
+      const page = await operator.listDeliveries({ limit: 3, pageToken, leadId })
+      deliveries.push(...page.deliveries.map(({ deliveryId }) => deliveryId))
+      pageToken = page.nextPageToken
+      if (pageToken === '') break
+    }
+    expect(deliveries).toHaveLength(7)
+    expect(new Set(deliveries)).toEqual(new Set(deliveryIds))
+    expect((await operator.listDeliveries({ statuses: [DeliveryStatus.ACCEPTED] })).deliveries).toEqual([])
+    expect((await operator.listDeliveries({ statuses: [DeliveryStatus.PENDING] })).deliveries).toHaveLength(7)
+    expect((await operator.listDeliveryAttempts({ leadId })).attempts).toHaveLength(7)
+    expect(await codeOf(operator.listDeliveries({ pageToken: 'x' }))).toBe('ValidationFailed')
+    expect(await codeOf(operator.listDeliveries({ limit: 101 }))).toBe('ValidationFailed')
+    expect(await codeOf(operator.listDeliveryAttempts({}))).toBe('ValidationFailed')
+    await (await test.worker()).drain()
+  })
+})
+
+describe('the scopes', () => {
+  it('are those that the proto names, and a worker is nobody’s own', async () => {
+    const { workspaceId, leadId, subscriptionId } = await test.newScene()
+    const reader = await test.client(test.cores[0]!, ['leads:read', 'subscriptions:read'], workspaceId)
+    const denied = { code: Code.PermissionDenied }
+    await expect(reader.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: 'k' })).rejects.toMatchObject(
+      denied,
+    )
+    await expect(reader.updateSubscription({ subscriptionId })).rejects.toMatchObject(denied)
+    await expect(reader.claimDeliveries({ workerId: 'w', limit: 1, perDestination: 1 })).rejects.toMatchObject(denied)
+    const captive = await test.client(test.cores[0]!, ['deliveries:work'], workspaceId)
+    await expect(captive.claimDeliveries({ workerId: 'w', limit: 1, perDestination: 1 })).rejects.toMatchObject(denied)
+    await expect(captive.recordAttempts({ results: [] })).rejects.toMatchObject(denied)
+  })
+})

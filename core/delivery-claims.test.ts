@@ -1,0 +1,289 @@
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
+import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import { testDeliveries } from './test-deliveries.ts'
+
+const test = testDeliveries()
+beforeAll(() => test.open({ started: true }))
+beforeEach(() => test.clear())
+
+const second = 1000
+
+async function sceneWith(count: number) {
+  const scene = await test.newScene()
+  await Promise.all(Array.from({ length: count }, () => scene.send()))
+  return scene
+}
+
+describe('a claim', () => {
+  it('gives each delivery to one worker only, however many ask on whichever core', async () => {
+    const scenes = await Promise.all(Array.from({ length: 10 }, () => test.newScene()))
+    const workers = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => test.worker(test.cores[index % 2], `worker-${index}`)),
+    )
+    const total = 20 * 50
+    const shares = workers.map(() => [] as string[])
+    const produced = Promise.all(
+      Array.from({ length: 20 }, async (_, producer) => {
+        for (let index = 0; index < 50; index += 1) await scenes[producer % 10]!.send(`p${producer}-${index}`)
+      }),
+    )
+    const sum = () => shares.reduce((count, { length }) => count + length, 0)
+    await Promise.all([
+      produced,
+      ...workers.map(async (worker, index) => {
+        while (sum() < total) {
+          const claimed = await worker.claim({ limit: 20, waitMs: 500 })
+          shares[index]!.push(...claimed.map(({ deliveryId }) => deliveryId))
+        }
+      }),
+    ])
+    expect(sum()).toBe(total)
+    expect(new Set(shares.flat()).size).toBe(total)
+    for (const share of shares) expect(share.length).toBeGreaterThan(20)
+  })
+
+  it('takes no more of a destination than the worker has room for', async () => {
+    const scenes = await Promise.all([sceneWith(30), sceneWith(30), sceneWith(3)])
+    const [full, half, small] = scenes.map(({ subscriptionId }) => subscriptionId) as [string, string, string]
+    const worker = await test.worker()
+    const claimed = await worker.claim({ perDestination: 10, underWay: { [full]: 10, [half]: 6 } })
+    const counts = Map.groupBy(claimed, ({ destination }) => destination)
+    expect(counts.get(full)).toBeUndefined()
+    expect(counts.get(half)).toHaveLength(4)
+    expect(counts.get(small)).toHaveLength(3)
+  })
+
+  it('is fair: a long backlog of one destination leaves room for the others', async () => {
+    await sceneWith(100)
+    const others = await Promise.all(Array.from({ length: 5 }, () => sceneWith(2)))
+    const claimed = await (await test.worker()).claim({ limit: 20 })
+    expect(claimed).toHaveLength(20)
+    for (const { subscriptionId } of others) {
+      expect(claimed.filter(({ destination }) => destination === subscriptionId)).toHaveLength(2)
+    }
+  })
+
+  it('finds a destination behind the backlogs of others that are full', async () => {
+    const full = await sceneWith(300)
+    const other = await sceneWith(1)
+    const worker = await test.worker()
+    const more = { perDestination: 5, underWay: { [full.subscriptionId]: 5 } }
+    for (let turn = 0; turn < 2; turn += 1) {
+      const claimed = await worker.claim(more)
+      expect(claimed.map(({ destination }) => destination)).toEqual(turn === 0 ? [other.subscriptionId] : [])
+    }
+  })
+
+  it('that nobody waits for any more is handed back', async () => {
+    const { attempts, send } = await test.newScene()
+    const { deliveryId } = await send()
+    const [core] = test.cores
+    const gone = new AbortController()
+    const claiming = core!.deliveryClaims.claim({
+      workerId: 'w',
+      limit: 10,
+      perDestination: 10,
+      underWay: new Map(),
+      waitMs: 0,
+      signal: gone.signal,
+    })
+    // After the first look has begun and before it has ended.
+    await Promise.resolve()
+    gone.abort()
+    expect(await claiming).toEqual([])
+    expect(await attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.PENDING }])
+    expect(await (await test.worker()).claim()).toHaveLength(1)
+  })
+
+  it('refuses what is no request', async () => {
+    const { calls } = await test.worker()
+    const good = { workerId: 'w', limit: 1, perDestination: 1 }
+    for (const bad of [{ workerId: '' }, { limit: 0 }, { limit: 1001 }, { perDestination: 0 }, { waitMs: 30_001 }]) {
+      await expect(calls.claimDeliveries({ ...good, ...bad })).rejects.toThrow('ValidationFailed')
+    }
+  })
+})
+
+describe('a worker that waits', () => {
+  it.each([
+    ['the same core', 0, 300],
+    ['another core', 1, 800],
+  ])('is woken by a delivery of %s', async (_, core, within) => {
+    const scene = await test.newScene()
+    const worker = await test.worker(test.cores[core])
+    const waiting = worker.claim({ waitMs: 20_000 })
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    const began = performance.now()
+    await scene.send()
+    expect(await waiting).toHaveLength(1)
+    expect(performance.now() - began).toBeLessThan(within)
+  })
+
+  it('is woken when a retry is due, by the clock', async () => {
+    const scene = await test.newScene()
+    await scene.send()
+    const worker = await test.worker()
+    await worker.drain(500)
+    test.advance(4.6 * second)
+    const began = performance.now()
+    expect(await worker.claim({ waitMs: 20_000 })).toHaveLength(1)
+    expect(performance.now() - began).toBeLessThan(900)
+  })
+
+  it('is answered with nothing when its time is over', async () => {
+    const began = performance.now()
+    expect(await (await test.worker()).claim({ waitMs: 300 })).toEqual([])
+    expect(performance.now() - began).toBeGreaterThan(250)
+  })
+
+  it('leaves one delivery to one of many, and two to two', async () => {
+    const scene = await test.newScene()
+    const workers = await Promise.all(Array.from({ length: 6 }, () => test.worker()))
+    const waiting = workers.map((worker) => worker.claim({ waitMs: 1500 }))
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    await Promise.all([scene.send(), scene.send()])
+    const claimed = (await Promise.all(waiting)).flat()
+    expect(new Set(claimed.map(({ deliveryId }) => deliveryId)).size).toBe(2)
+    expect(claimed).toHaveLength(2)
+  })
+
+  it('leaves when it is told to', async () => {
+    const { calls } = await test.worker()
+    const leaving = new AbortController()
+    const waiting = calls.claimDeliveries(
+      { workerId: 'w', limit: 1, perDestination: 1, waitMs: 20_000 },
+      { signal: leaving.signal },
+    )
+    setTimeout(() => leaving.abort(), 50)
+    await expect(waiting).rejects.toThrow()
+    // It does not take away what comes next.
+    await (await test.newScene()).send()
+    expect(await (await test.worker()).claim({ waitMs: 2000 })).toHaveLength(1)
+  })
+})
+
+describe('a lease', () => {
+  const claimOne = async (worker: Awaited<ReturnType<typeof test.worker>>): Promise<ClaimedDelivery> => {
+    const [claimed] = await worker.claim()
+    if (!claimed) throw new Error('nothing to claim')
+    return claimed
+  }
+
+  it('that has ended lets another worker take over, as the same attempt of the same delivery', async () => {
+    const scene = await test.newScene()
+    const { deliveryId, attemptId } = await scene.send()
+    const dead = await test.worker(test.cores[0], 'dead')
+    const alive = await test.worker(test.cores[1], 'alive')
+    const first = await claimOne(dead)
+    test.advance(19 * second)
+    expect(await alive.claim()).toEqual([])
+    test.advance(2 * second)
+    const taken = await claimOne(alive)
+    expect(taken).toMatchObject({ deliveryId, attemptId })
+    expect(taken.claimId).not.toBe(first.claimId)
+
+    // The late answer of the first one changes nothing.
+    expect(await dead.answer(first, 410)).toBe(false)
+    expect(await scene.attempts(deliveryId)).toMatchObject([{ attemptNumber: 1, status: DeliveryStatus.SENDING }])
+    expect(await scene.subscription()).toMatchObject({ disabledReason: 0 })
+    expect(await alive.answer(taken, 200)).toBe(true)
+    expect(await dead.answer(first, 500)).toBe(false)
+    expect(await scene.attempts(deliveryId)).toMatchObject([{ attemptNumber: 1, status: DeliveryStatus.ACCEPTED }])
+  })
+
+  it('that has ended counts as long as nobody has taken over', async () => {
+    const scene = await test.newScene()
+    await scene.send()
+    const worker = await test.worker()
+    const claimed = await claimOne(worker)
+    test.advance(60 * second)
+    expect(await worker.answer(claimed, 200)).toBe(true)
+    expect(await worker.claim()).toEqual([])
+  })
+
+  it('never uses up an attempt, however often workers die', async () => {
+    const scene = await test.newScene()
+    const { deliveryId } = await scene.send()
+    const worker = await test.worker()
+    for (let death = 0; death < 12; death += 1) {
+      await claimOne(worker)
+      test.advance(21 * second)
+    }
+    await worker.answer(await claimOne(worker), 500)
+    expect(await scene.attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.RETRY_SCHEDULED }])
+  })
+
+  it('that is handed back makes the delivery due at once, and uses up no attempt', async () => {
+    const scene = await test.newScene()
+    const { deliveryId } = await scene.send()
+    const worker = await test.worker()
+    const { attemptId, claimId } = await claimOne(worker)
+    const result = { deliveryId, attemptId, claimId, outcome: { case: 'released' as const, value: {} } }
+    const release = async () => (await worker.calls.recordAttempts({ results: [result] })).recorded[0]?.counted
+    expect(await release()).toBe(true)
+    expect(await release()).toBe(true)
+    expect(await scene.attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.PENDING }])
+    const again = await claimOne(worker)
+    expect(again.attemptId).toBe(attemptId)
+    expect(await worker.answer({ ...again, claimId }, 200)).toBe(false)
+    expect(await release()).toBe(false)
+  })
+})
+
+describe('results', () => {
+  it('may be told again: they count, and change nothing', async () => {
+    const scene = await test.newScene()
+    const { deliveryId } = await scene.send()
+    const worker = await test.worker()
+    const [claimed] = await worker.claim()
+    expect(await worker.answer(claimed!, 500)).toBe(true)
+    const [before] = await scene.attempts(deliveryId)
+    expect(await worker.answer(claimed!, 200)).toBe(true)
+    expect((await scene.attempts(deliveryId))[0]).toEqual(before)
+    test.advance(6 * second)
+    const [next] = await worker.claim()
+    // Told again late, under the claim before.
+    expect(await worker.answer(claimed!, 500)).toBe(true)
+    expect(await worker.answer({ ...next!, claimId: claimed!.claimId }, 500)).toBe(false)
+    expect(await scene.attempts(deliveryId)).toMatchObject([{}, { status: DeliveryStatus.SENDING }])
+  })
+
+  it('of a batch are each judged for themselves', async () => {
+    const scene = await sceneWith(4)
+    const worker = await test.worker()
+    const claimed = await worker.claim()
+    const response = (status: number) => ({ case: 'response' as const, value: { status } })
+    const results = claimed.map(({ deliveryId, attemptId, claimId }, index) => ({
+      deliveryId,
+      attemptId,
+      claimId: index === 1 ? 'clm_forged' : claimId,
+      outcome: response([200, 200, 500, 400][index]!),
+    }))
+    const unknown = { deliveryId: 'dlv_none', attemptId: 'att_none', claimId: 'clm_none', outcome: response(200) }
+    const { recorded } = await worker.calls.recordAttempts({ results: [...results, unknown] })
+    expect(recorded.map(({ counted }) => counted)).toEqual([true, false, true, true, false])
+    const { deliveries } = await scene.operator.listDeliveries({})
+    const statusOf = new Map(deliveries.map(({ deliveryId, status }) => [deliveryId, status]))
+    expect(claimed.map(({ deliveryId }) => statusOf.get(deliveryId))).toEqual([
+      DeliveryStatus.ACCEPTED,
+      DeliveryStatus.SENDING,
+      DeliveryStatus.RETRY_SCHEDULED,
+      DeliveryStatus.FAILED,
+    ])
+  })
+
+  it('that are none are refused', async () => {
+    const { calls } = await test.worker()
+    const ids = { deliveryId: 'd', attemptId: 'a', claimId: 'c' }
+    await expect(calls.recordAttempts({ results: [ids] })).rejects.toThrow('ValidationFailed')
+    for (const status of [0, 99, 600]) {
+      const outcome = { case: 'response' as const, value: { status } }
+      await expect(calls.recordAttempts({ results: [{ ...ids, outcome }] })).rejects.toThrow('ValidationFailed')
+    }
+    const outcome = { case: 'failure' as const, value: {} }
+    await expect(calls.recordAttempts({ results: [{ ...ids, outcome }] })).rejects.toThrow('ValidationFailed')
+    const results = Array.from({ length: 1001 }, () => ({ ...ids, outcome: { case: 'released' as const, value: {} } }))
+    await expect(calls.recordAttempts({ results })).rejects.toThrow('ValidationFailed')
+  })
+})

@@ -1,0 +1,191 @@
+import { randomBytes } from 'node:crypto'
+import type { DeliveryHolds } from './delivery-holds.ts'
+import type { DeliveryWork, Look } from './delivery-work.ts'
+import { field, integer, line, validate } from './rules.ts'
+import type { SecretBox } from './secret-box.ts'
+import type { Candidates, DeliveryQueue, TakenDelivery } from './store/delivery-queue.ts'
+import type { LeadSubscription } from './store/lead-subscriptions.ts'
+import { webhookHeaders } from './webhook-request.ts'
+import { liveSecrets } from './webhook-secrets.ts'
+
+/** A request that is ready to be sent, under a claim. */
+export interface ClaimedDelivery {
+  deliveryId: string
+  attemptId: string
+  claimId: string
+  destination: string
+  url: string
+  headers: Record<string, string>
+  body: Uint8Array
+}
+
+export interface ClaimRequest {
+  workerId: string
+  limit: number
+  /** How many of one destination it takes at a time, those under way included. */
+  perDestination: number
+  underWay: ReadonlyMap<string, number>
+  waitMs: number
+  /** Ends the wait; what was claimed by then is handed back. */
+  signal: AbortSignal
+}
+
+export interface DeliveryClaims {
+  /** Due deliveries, fairly over the destinations; none when there was nothing due in time. Errors: `ValidationFailed`. */
+  claim(request: ClaimRequest): Promise<ClaimedDelivery[]>
+}
+
+/** Up to so many entries of the queue are read to see what is due. */
+const lookAhead = 256
+/** So many are looked at in all where that is enough, so that a few destinations can fill a claim. */
+const candidatesMax = 2000
+/** How often a claim that lost everything to another core tries again at once. */
+const triesMax = 5
+
+export function createDeliveryClaims(dependencies: {
+  queue: DeliveryQueue
+  holds: Pick<DeliveryHolds, 'hold'>
+  work: DeliveryWork
+  secretBox: Pick<SecretBox, 'open'>
+  settings: { leaseMs: number }
+  now: () => number
+  random: () => number
+}): DeliveryClaims {
+  const { queue, holds, work, secretBox, settings, now, random } = dependencies
+  /** Claims of one core come one after the other, so that they do not fight over the same deliveries. */
+  let turn: Promise<unknown> = Promise.resolve()
+  /** More was due at the last look than a look ahead shows. */
+  let isBacklogged = false
+
+  function inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const result = turn.then(run)
+    turn = result.catch(() => {})
+    return result
+  }
+
+  async function look(request: ClaimRequest): Promise<Look<ClaimedDelivery[]>> {
+    if (request.signal.aborted) return { othersMayFind: true }
+    for (let tries = 1; ; tries += 1) {
+      const time = new Date(now())
+      const { destinations, ...nextDueAt } = await dueDestinations(time)
+      if (destinations.length === 0) return { othersMayFind: false, ...nextDueAt }
+      const open = destinations.filter((destination) => roomFor(destination, request) > 0)
+      if (open.length === 0) return { othersMayFind: true, ...nextDueAt }
+      const found = await candidatesOf(open, request, time)
+      const ids = fairly(found, request)
+      const claimed = ids.length === 0 ? [] : await take(ids, found, request)
+      if (claimed.length > 0) return { found: claimed, othersMayFind: true }
+      if (tries === triesMax || request.signal.aborted) return { othersMayFind: true, ...nextDueAt }
+    }
+  }
+
+  /** What something is due for; and when the next thing is, where that is known. */
+  async function dueDestinations(time: Date): Promise<{ destinations: string[]; nextDueAt?: number }> {
+    if (!isBacklogged) {
+      const upcoming = await queue.upcoming(lookAhead)
+      const due = upcoming.filter(({ dueAt }) => dueAt <= time)
+      const later = upcoming[due.length]
+      if (due.length < lookAhead) {
+        const destinations = [...new Set(due.map(({ destination }) => destination))]
+        return { destinations, ...(later && { nextDueAt: later.dueAt.getTime() }) }
+      }
+    }
+    // There is more than was read, or was a moment ago: the destinations at the end of the queue count, too.
+    const destinations = await queue.dueDestinations(time)
+    isBacklogged = destinations.length > 0
+    return isBacklogged ? { destinations } : dueDestinations(time)
+  }
+
+  async function candidatesOf(open: string[], { limit, perDestination }: ClaimRequest, time: Date) {
+    const chosen = shuffled(open).slice(0, limit)
+    const each = Math.min(perDestination, limit, Math.ceil(Math.max(2 * limit, candidatesMax) / chosen.length))
+    const found = await queue.candidates(chosen, time, each)
+    const disabled = found.filter(({ subscription }) => subscription.status === 'disabled')
+    await Promise.all(disabled.map(({ subscription }) => holds.hold(subscription.subscriptionId)))
+    return shuffled(found.filter((candidates) => !disabled.includes(candidates)))
+  }
+
+  /** One of each destination in turn, until there is no more room. */
+  function fairly(found: Candidates[], request: ClaimRequest): string[] {
+    const ids: string[] = []
+    let open = found.map(({ subscription, deliveryIds }) =>
+      deliveryIds.slice(0, roomFor(subscription.subscriptionId, request)),
+    )
+    for (let round = 0; open.length > 0; round += 1) {
+      open = open.filter(({ length }) => length > round)
+      for (const deliveryIds of open) {
+        if (ids.length === request.limit) return ids
+        ids.push(deliveryIds[round] ?? '')
+      }
+    }
+    return ids
+  }
+
+  async function take(deliveryIds: string[], found: Candidates[], { workerId, signal }: ClaimRequest) {
+    const at = new Date(now())
+    const claimId = `clm_${randomBytes(18).toString('base64url')}`
+    const leaseUntil = new Date(at.getTime() + settings.leaseMs)
+    const taken = await queue.take(deliveryIds, { claimId, workerId, at, leaseUntil })
+    if (signal.aborted) {
+      // Nobody is there any more to send them.
+      await queue.releaseClaim(deliveryIds, claimId, at)
+      return []
+    }
+    const subscriptions = new Map(
+      found.map(({ subscription }) => [subscription.subscriptionId, signing(subscription, at)]),
+    )
+    return taken.flatMap((delivery) => {
+      const subscription = subscriptions.get(delivery.subscriptionId)
+      return subscription ? [readyRequest(delivery, claimId, subscription)] : []
+    })
+  }
+
+  /** A subscription with its secrets opened, once for all of its deliveries. */
+  function signing({ destinationUrl, secrets }: LeadSubscription, at: Date) {
+    const [newest, ...older] = liveSecrets(secrets, at).map(({ sealed }) => secretBox.open(sealed))
+    if (newest === undefined) throw new Error('a subscription has no secret')
+    return { destinationUrl, secrets: [newest, ...older] as [string, ...string[]], at: at.getTime() }
+  }
+
+  function readyRequest(delivery: TakenDelivery, claimId: string, subscription: ReturnType<typeof signing>) {
+    const { deliveryId, subscriptionId, body, attempts } = delivery
+    const { attemptId = '', correlationId = '' } = attempts.at(-1) ?? {}
+    const { destinationUrl, secrets, at } = subscription
+    return {
+      deliveryId,
+      attemptId,
+      claimId,
+      destination: subscriptionId,
+      url: destinationUrl,
+      headers: webhookHeaders({ deliveryId, correlationId, body, secrets, at }),
+      body,
+    }
+  }
+
+  function shuffled<T>(values: T[]): T[] {
+    const order = values.map((value) => ({ value, place: random() }))
+    return order.sort((a, b) => a.place - b.place).map(({ value }) => value)
+  }
+
+  return {
+    async claim(request) {
+      const { workerId, limit, perDestination, waitMs, signal } = request
+      validate(
+        field('/workerId', workerId, line(1, 64)),
+        field('/limit', limit, integer(1, 1000)),
+        field('/perDestination', perDestination, integer(1, 1000)),
+        field('/waitMs', waitMs, integer(0, 30_000)),
+      )
+      const claimed = await work.wait({
+        until: now() + waitMs,
+        signal,
+        look: () => inTurn(() => look(request)),
+      })
+      return claimed ?? []
+    },
+  }
+}
+
+function roomFor(destination: string, { perDestination, underWay }: ClaimRequest): number {
+  return perDestination - (underWay.get(destination) ?? 0)
+}

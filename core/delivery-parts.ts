@@ -1,0 +1,136 @@
+import type { Logger } from 'pino'
+import type { CoreConfig } from './config.ts'
+import type { ConversationAccess } from './conversation-access.ts'
+import { createDeliveries, type Deliveries } from './deliveries.ts'
+import { createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
+import { createDeliveryHolds, type DeliveryHolds } from './delivery-holds.ts'
+import { createDeliveryResults, type DeliveryResults } from './delivery-results.ts'
+import { createDeliveryVerdicts, type DeliveryVerdicts } from './delivery-verdicts.ts'
+import { createDeliveryWork, type DeliveryWork } from './delivery-work.ts'
+import { createLeadFanOut, type LeadFanOut } from './lead-fan-out.ts'
+import { createLeadSubscriptions, type JudgeDestination, type LeadSubscriptions } from './lead-subscriptions.ts'
+import { createLeads, type Leads } from './leads.ts'
+import { createRecurring, type Recurring } from './recurring.ts'
+import type { SecretBox } from './secret-box.ts'
+import type { Database } from './store/database.ts'
+import { createDeliveryStore } from './store/deliveries.ts'
+import { createDeliveryHoldStore } from './store/delivery-holds.ts'
+import { createDeliveryQueue } from './store/delivery-queue.ts'
+import { createLeadSubscriptionStore } from './store/lead-subscriptions.ts'
+import { createLeadStore } from './store/leads.ts'
+import type { WorkspaceStore } from './store/workspaces.ts'
+import type { VisitorAccess } from './visitor-access.ts'
+import type { Wakeups } from './wakeups.ts'
+
+export interface DeliveryParts {
+  leads: Leads
+  leadFanOut: LeadFanOut
+  leadSubscriptions: LeadSubscriptions
+  deliveries: Deliveries
+  deliveryClaims: DeliveryClaims
+  deliveryResults: DeliveryResults
+  deliveryHolds: DeliveryHolds
+  deliveryVerdicts: DeliveryVerdicts
+  deliveryWork: DeliveryWork
+  chores: Recurring[]
+}
+
+export interface DeliveryPartsDependencies {
+  config: CoreConfig
+  collections: Database['collections']
+  workspaceStore: WorkspaceStore
+  conversationAccess: ConversationAccess
+  access: VisitorAccess
+  secretBox: SecretBox
+  wakeups: Pick<Wakeups, 'stateChanged'>
+  judgeDestination: JudgeDestination
+  logger: Logger
+  now: () => number
+  random: () => number
+}
+
+/** What the cores wake each other with when there is something to deliver. */
+export const deliveryWorkHint = 'lead-deliveries'
+
+/** How often deliveries are made to agree with subscriptions and leads, where a process died in between, in milliseconds. */
+const reconcileEveryMs = 5000
+
+/** What a lead goes through, from its capture to its destination. */
+export function createDeliveryParts(dependencies: DeliveryPartsDependencies): DeliveryParts {
+  const { config, collections, wakeups, secretBox, logger, now, random } = dependencies
+  const leadStore = createLeadStore(collections)
+  const subscriptionStore = createLeadSubscriptionStore(collections)
+  const deliveryStore = createDeliveryStore(collections)
+  const holdStore = createDeliveryHoldStore(collections)
+  const queue = createDeliveryQueue(collections)
+  const deliveryWork = createDeliveryWork(now)
+  const retentionDays = config.DELIVERY_RETENTION_DAYS
+  const settings = { bodyMaxBytes: config.WEBHOOK_BODY_MAX_BYTES, retentionDays }
+
+  /** A hint, also to this process itself: losing one costs a second. */
+  function announce() {
+    wakeups
+      .stateChanged(deliveryWorkHint)
+      .catch((error: Error) => logger.warn({ reason: error.name }, 'wake-up not written'))
+  }
+
+  const holds = createDeliveryHolds({ store: holdStore, subscriptions: subscriptionStore, announce, now })
+  const verdicts = createDeliveryVerdicts({ store: holdStore, subscriptions: subscriptionStore, holds, now })
+  const fanOut = createLeadFanOut({
+    leads: leadStore,
+    deliveries: deliveryStore,
+    subscriptions: subscriptionStore,
+    announce,
+    logger,
+    settings,
+    now,
+  })
+
+  async function reconcile() {
+    await fanOut.finish()
+    await verdicts.executeForgotten()
+    await holds.reconcile()
+  }
+
+  return {
+    leads: createLeads({ ...dependencies, store: leadStore, fanOut }),
+    leadFanOut: fanOut,
+    leadSubscriptions: createLeadSubscriptions({
+      ...dependencies,
+      store: subscriptionStore,
+      deliveries: deliveryStore,
+      holds,
+    }),
+    deliveries: createDeliveries({
+      store: deliveryStore,
+      leads: leadStore,
+      subscriptions: subscriptionStore,
+      announce,
+      settings,
+      now,
+    }),
+    deliveryClaims: createDeliveryClaims({
+      queue,
+      holds,
+      work: deliveryWork,
+      secretBox,
+      settings: { leaseMs: config.DELIVERY_LEASE_MS },
+      now,
+      random,
+    }),
+    deliveryResults: createDeliveryResults({
+      queue,
+      subscriptions: subscriptionStore,
+      verdicts,
+      announce,
+      logger,
+      settings: { retentionDays },
+      now,
+      random,
+    }),
+    deliveryHolds: holds,
+    deliveryVerdicts: verdicts,
+    deliveryWork,
+    chores: [createRecurring({ name: 'reconciling deliveries', everyMs: reconcileEveryMs, run: reconcile, logger })],
+  }
+}

@@ -1,0 +1,8 @@
+import { OperatorScopeSchema } from '#proto/access/v1/access_pb.js'
+
+/** Every scope that a workspace session may hold, as the proto's `OperatorScope` lists them: `leads:deliver` and its like. */
+export const operatorScopes: ReadonlySet<string> = new Set(
+  OperatorScopeSchema.values
+    .filter(({ number }) => number !== 0)
+    .map(({ localName }) => localName.toLowerCase().replace('_', ':')),
+)

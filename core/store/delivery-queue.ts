@@ -1,0 +1,197 @@
+import type { AnyBulkWriteOperation, Binary, Collection, Document } from 'mongodb'
+import type { AttemptOutcome } from '../delivery-states.ts'
+import { type Delivery, type DeliveryDocument, type QueueFields, toDelivery } from './deliveries.ts'
+import { type LeadSubscription, type LeadSubscriptionDocument, toSubscription } from './lead-subscriptions.ts'
+
+/** What there is to claim of one destination. */
+export interface Candidates {
+  subscription: LeadSubscription
+  /** The longest due first. */
+  deliveryIds: string[]
+}
+
+export interface Claim {
+  claimId: string
+  workerId: string
+  at: Date
+  leaseUntil: Date
+}
+
+export interface TakenDelivery extends Delivery {
+  body: Uint8Array
+}
+
+/** A delivery as the judge of results needs it. */
+export interface QueuedDelivery extends Delivery {
+  claim?: QueueFields['claim']
+  releasedClaimId?: string
+}
+
+/** What becomes of a claimed delivery; each is written only while the claim stands. */
+export type Settlement = { deliveryId: string; claimId: string; at: Date } & (
+  | {
+      kind: 'outcome'
+      /** The attempt's place in the list. */
+      index: number
+      outcome: AttemptOutcome
+      verdict?: NonNullable<QueueFields['verdict']>
+      retry?: { attemptId: string; correlationId: string; dueAt: Date }
+      deleteAt?: Date
+    }
+  | { kind: 'release' }
+)
+
+export interface DeliveryQueue {
+  /** What is due first, over all destinations: reads that many index keys and no document. */
+  upcoming(limit: number): Promise<{ destination: string; dueAt: Date }[]>
+  /** The destinations that something is due for: reads one or two index keys of each that has something to do. */
+  dueDestinations(now: Date): Promise<string[]>
+  /** Up to `perDestination` due deliveries of each. */
+  candidates(destinations: string[], now: Date, perDestination: number): Promise<Candidates[]>
+  /** Those of them that nobody took first, now under the claim. An attempt that is due by itself begins here. */
+  take(deliveryIds: string[], claim: Claim): Promise<TakenDelivery[]>
+  find(deliveryIds: string[]): Promise<QueuedDelivery[]>
+  /** How many of them were written. */
+  settle(settlements: Settlement[]): Promise<number>
+  /** Hands all of a claim back. */
+  releaseClaim(deliveryIds: string[], claimId: string, at: Date): Promise<void>
+}
+
+export function createDeliveryQueue({
+  deliveries,
+  leadSubscriptions,
+}: {
+  deliveries: Collection<DeliveryDocument>
+  leadSubscriptions: Collection<LeadSubscriptionDocument>
+}): DeliveryQueue {
+  return {
+    async upcoming(limit) {
+      const found = await deliveries
+        .find({ dueAt: { $gt: new Date(0) } }, { projection: { _id: 0, subscriptionId: 1, dueAt: 1 } })
+        .sort({ dueAt: 1 })
+        .limit(limit)
+        .toArray()
+      return found.map(({ subscriptionId, dueAt = new Date(0) }) => ({ destination: subscriptionId, dueAt }))
+    },
+
+    dueDestinations: (now) => deliveries.distinct('subscriptionId', { dueAt: { $lte: now } }),
+
+    async candidates(destinations, now, perDestination) {
+      const found = await leadSubscriptions
+        .aggregate<LeadSubscriptionDocument & { due: { _id: string }[] }>([
+          { $match: { _id: { $in: destinations } } },
+          { $project: { audit: 0 } },
+          {
+            $lookup: {
+              from: deliveries.collectionName,
+              localField: '_id',
+              foreignField: 'subscriptionId',
+              pipeline: [
+                { $match: { dueAt: { $lte: now } } },
+                { $sort: { dueAt: 1 } },
+                { $limit: perDestination },
+                { $project: { _id: 1 } },
+              ],
+              as: 'due',
+            },
+          },
+        ])
+        .toArray()
+      return found.map(({ due, ...subscription }) => ({
+        subscription: toSubscription({ ...subscription, audit: [] }),
+        deliveryIds: due.map(({ _id }) => _id),
+      }))
+    },
+
+    async take(deliveryIds, { claimId, workerId, at, leaseUntil }) {
+      const nextAttempt = {
+        attemptId: '$next.attemptId',
+        correlationId: '$next.correlationId',
+        manual: false,
+        createdAt: at,
+        updatedAt: at,
+      }
+      const { modifiedCount } = await deliveries.updateMany({ _id: { $in: deliveryIds }, dueAt: { $lte: at } }, [
+        {
+          $set: {
+            attempts: {
+              $cond: [isMissing('$next'), '$attempts', { $concatArrays: ['$attempts', [nextAttempt]] }],
+            },
+            status: 'sending',
+            claim: { $literal: { claimId, workerId, at } },
+            dueAt: leaseUntil,
+            updatedAt: at,
+          },
+        },
+        { $unset: ['next', 'releasedClaimId'] },
+      ])
+      if (modifiedCount === 0) return []
+      const taken = await deliveries.find({ _id: { $in: deliveryIds }, 'claim.claimId': claimId }).toArray()
+      return taken.map((document) => ({ ...toDelivery(document), body: bytesOf(document.body) }))
+    },
+
+    async find(deliveryIds) {
+      const found = await deliveries.find({ _id: { $in: deliveryIds } }, { projection: { body: 0 } }).toArray()
+      return found.map((document) => ({
+        ...toDelivery(document),
+        ...(document.claim && { claim: document.claim }),
+        ...(document.releasedClaimId === undefined ? {} : { releasedClaimId: document.releasedClaimId }),
+      }))
+    },
+
+    async settle(settlements) {
+      const writes = settlements.map((settlement): AnyBulkWriteOperation<DeliveryDocument> => {
+        const { deliveryId, claimId } = settlement
+        const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId }
+        return { updateOne: { filter, update: settlementUpdate(settlement) } }
+      })
+      const { modifiedCount } = await deliveries.bulkWrite(writes, { ordered: false })
+      return modifiedCount
+    },
+
+    async releaseClaim(deliveryIds, claimId, at) {
+      await deliveries.updateMany(
+        { _id: { $in: deliveryIds }, status: 'sending', 'claim.claimId': claimId },
+        { $set: { status: 'pending', dueAt: at, updatedAt: at }, $unset: { claim: '' } },
+      )
+    },
+  }
+}
+
+function settlementUpdate(settlement: Settlement): Document {
+  const { at, claimId } = settlement
+  if (settlement.kind === 'release') {
+    return {
+      $set: { status: 'pending', dueAt: at, releasedClaimId: claimId, updatedAt: at },
+      $unset: { claim: '' },
+    }
+  }
+  const { index, outcome, verdict, retry, deleteAt } = settlement
+  return {
+    $set: {
+      status: outcome.status,
+      [`attempts.${index}.outcome`]: outcome,
+      [`attempts.${index}.updatedAt`]: at,
+      updatedAt: at,
+      ...(verdict && { verdict }),
+      ...(deleteAt && { deleteAt }),
+      ...(retry && {
+        next: { attemptId: retry.attemptId, correlationId: retry.correlationId },
+        dueAt: retry.dueAt,
+      }),
+    },
+    $unset: {
+      claim: '',
+      ...(retry ? {} : { dueAt: '' }),
+      // Never sent again: what it held of the lead is not kept twice.
+      ...(outcome.status === 'accepted' ? { body: '' } : {}),
+    },
+  }
+}
+
+const isMissing = (field: string) => ({ $eq: [{ $type: field }, 'missing'] })
+
+function bytesOf(body: Binary | Uint8Array | undefined): Uint8Array {
+  if (body === undefined) return new Uint8Array()
+  return body instanceof Uint8Array ? body : body.value()
+}

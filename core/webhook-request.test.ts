@@ -1,0 +1,124 @@
+import { createHmac } from 'node:crypto'
+import { Webhook } from 'standardwebhooks'
+import { describe, expect, it } from 'vitest'
+import { deliveryBody } from './delivery-body.ts'
+import { bodySignature, standardSignature, webhookHeaders } from './webhook-request.ts'
+import { liveSecrets, maskedSecret, newWebhookSecret, rotatedSecrets } from './webhook-secrets.ts'
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+const secretBox = { seal: (text: string) => `sealed ${text}` }
+const fresh = () => newWebhookSecret(secretBox, new Date())
+
+describe('the signature of the body', () => {
+  it('is the one that GitHub publishes for its example', () => {
+    expect(bodySignature("It's a Secret to Everybody", bytes('Hello, World!'))).toBe(
+      '757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17',
+    )
+  })
+
+  it('is keyed with the secret as it was shown, prefix and all', () => {
+    const { secret } = fresh()
+    const body = bytes('{"a":"ä"}')
+    const { 'x-service-webhook-signature': header } = headersOf(body, [secret])
+    expect(header).toBe(`sha256=${createHmac('sha256', Buffer.from(secret, 'utf8')).update(body).digest('hex')}`)
+  })
+})
+
+const headersOf = (body: Uint8Array, secrets: [string, ...string[]], at = Date.now()) =>
+  webhookHeaders({ deliveryId: 'dlv_1', correlationId: 'cor', body, secrets, at })
+
+describe('the signature of Standard Webhooks', () => {
+  it('is the one that its makers publish for their example', () => {
+    const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+    const signature = standardSignature(
+      secret,
+      'msg_p5jXN8AQM9LWM0D4loKWxJek',
+      1614265330,
+      bytes('{"test": 2432232314}'),
+    )
+    expect(signature).toBe('v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
+  })
+
+  it('is accepted by the standardwebhooks library, under each live secret', () => {
+    const secrets: [string, string] = [fresh().secret, fresh().secret]
+    const body = bytes(JSON.stringify({ name: 'Zoë — 😀' }))
+    const headers = headersOf(body, secrets)
+    for (const secret of secrets) {
+      expect(new Webhook(secret).verify(Buffer.from(body).toString(), headers)).toEqual({ name: 'Zoë — 😀' })
+    }
+  })
+
+  it('is refused for another body, another id, another secret and an old time', () => {
+    const { secret } = fresh()
+    const body = bytes('{"a":1}')
+    const headers = headersOf(body, [secret])
+    const library = new Webhook(secret)
+    expect(() => library.verify('{"a":2}', headers)).toThrow()
+    expect(() => library.verify('{"a":1}', { ...headers, 'webhook-id': 'dlv_2' })).toThrow()
+    expect(() => new Webhook(fresh().secret).verify('{"a":1}', headers)).toThrow()
+    expect(() => library.verify('{"a":1}', headersOf(body, [secret], Date.now() - 600_000))).toThrow()
+  })
+})
+
+describe('the headers', () => {
+  it('are those of the specification', () => {
+    const { secret } = fresh()
+    expect(headersOf(bytes('{}'), [secret], 1_700_000_000_999)).toEqual({
+      'content-type': 'application/json',
+      'user-agent': 'Service-Webhooks/1.0',
+      'x-correlation-id': 'cor',
+      'x-service-webhook-version': '1.0',
+      'x-service-webhook-id': 'dlv_1',
+      'x-service-webhook-signature': expect.stringMatching(/^sha256=[0-9a-f]{64}$/),
+      'webhook-id': 'dlv_1',
+      'webhook-timestamp': '1700000000',
+      'webhook-signature': expect.stringMatching(/^v1,[A-Za-z0-9+/]{43}=$/),
+    })
+  })
+})
+
+describe('the body', () => {
+  const occurredAt = new Date('2030-01-02T03:04:05.678Z')
+  const bodyOf = (fields: Record<string, string>, mappedFields: string[]) =>
+    Buffer.from(deliveryBody({ deliveryId: 'dlv_1', occurredAt, lead: { leadId: 'lead_1', fields }, mappedFields }))
+
+  it('holds the reference and what the mapping names, and nothing else of the lead', () => {
+    expect(bodyOf({ name: 'Mia', mail: 'mia@example.org' }, ['name', 'phone']).toString()).toBe(
+      '{"eventType":"lead.ready-for-delivery","id":"dlv_1","contractVersion":"1.0",' +
+        '"occurredAt":"2030-01-02T03:04:05.678Z","data":{"reference":"lead_1","name":"Mia"}}',
+    )
+    expect(JSON.parse(bodyOf({ name: 'Mia' }, []).toString()).data).toEqual({ reference: 'lead_1' })
+  })
+
+  it('takes names from the prototype for what they are', () => {
+    expect(JSON.parse(bodyOf({}, ['constructor', '__proto__', 'toString']).toString()).data).toEqual({
+      reference: 'lead_1',
+    })
+    const fields = JSON.parse('{"__proto__":"x"}')
+    expect(bodyOf(fields, ['__proto__']).toString()).toContain('"__proto__":"x"')
+  })
+})
+
+describe('the secrets', () => {
+  it('are whsec_ and 32 bytes, and shown by four characters at the most', () => {
+    const { secret, kept } = fresh()
+    expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
+    expect(maskedSecret(kept)).toBe(`${secret.slice(0, 10)}••••`)
+  })
+
+  it('sign beside each other until the overlap of the older one is over, ten older ones at the most', () => {
+    const start = Date.now()
+    const at = (ms: number) => new Date(start + ms)
+    const kept = (ms: number) => newWebhookSecret(secretBox, at(ms)).kept
+    const [first, second] = [kept(0), kept(1000)]
+    const rotated = rotatedSecrets([first], second, at(5000))
+    expect(liveSecrets(rotated, at(4999)).map(({ secretId }) => secretId)).toEqual([second.secretId, first.secretId])
+    expect(liveSecrets(rotated, at(5000))).toEqual([second])
+    expect(rotatedSecrets(rotated, kept(6000), at(9000))).toHaveLength(2)
+    expect(liveSecrets(rotatedSecrets([first], second, at(1000)), at(1000))).toEqual([second])
+    let many = [first]
+    for (let turn = 1; turn <= 15; turn += 1) many = rotatedSecrets(many, kept(turn), at(100_000))
+    expect(many).toHaveLength(11)
+    expect(many.filter(({ expiresAt }) => expiresAt === undefined)).toHaveLength(1)
+  })
+})

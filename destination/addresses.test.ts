@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest'
+import { CidrError, createAddressJudge } from './addresses.ts'
+import { publicV4, publicV6, refusedV4, refusedV6 } from './test-addresses.ts'
+
+const judge = createAddressJudge({ allowedCidrs: [] })
+
+describe('an address', () => {
+  it.each([...refusedV4, ...refusedV6])('%s is refused', (address) => {
+    expect(judge(address)).toBe(false)
+  })
+
+  it.each([...publicV4, ...publicV6])('%s is public', (address) => {
+    expect(judge(address)).toBe(true)
+  })
+
+  it.each([
+    '',
+    'localhost',
+    'example.com',
+    '8.8.8',
+    '8.8.8.8.8',
+    '010.8.8.8',
+    '134744072',
+    '0x8.8.8.8',
+    '8.8.8.8 ',
+    '8.8.8.8:80',
+    '[2a00::1]',
+    '2a00::1%eth0',
+    '2a00:::1',
+    '8.8.8.256',
+  ])('%j is refused, for it is none in its usual spelling', (text) => {
+    expect(judge(text)).toBe(false)
+  })
+})
+
+describe('a range that an operator allows', () => {
+  it('lets its own addresses through and no others', () => {
+    const wider = createAddressJudge({ allowedCidrs: ['10.1.0.0/16', '127.0.0.1/32', 'fd12::/16'] })
+    expect(['10.1.2.3', '127.0.0.1', 'fd12::7', '8.8.8.8'].filter(wider)).toHaveLength(4)
+    expect(['10.2.0.1', '127.0.0.2', 'fd13::7', '::1', '::ffff:10.1.2.3'].filter(wider)).toEqual([])
+  })
+
+  it.each([
+    ['169.254.169.254', '169.254.0.0/16'],
+    ['169.254.170.2', '169.254.0.0/16'],
+    ['100.100.100.200', '100.64.0.0/10'],
+    ['192.0.0.192', '192.0.0.0/24'],
+    ['168.63.129.16', '168.63.129.16/32'],
+    ['168.63.129.16', '0.0.0.0/0'],
+    ['fd00:ec2::254', 'fd00::/8'],
+    ['fd00:ec2:0:0:0:0:0:254', 'fd00:ec2::254/128'],
+    ['fd20:ce::254', '::/0'],
+    ['::ffff:169.254.169.254', '::/0'],
+    ['::ffff:a9fe:a9fe', '::ffff:0:0/96'],
+    ['::169.254.169.254', '::/0'],
+    ['64:ff9b::a9fe:a9fe', '64:ff9b::/96'],
+    ['2002:a9fe:a9fe::1', '2002::/16'],
+    ['fe80::1%eth0', 'fe80::/10'],
+  ])('does not let %s through, though %s has it', (address, cidr) => {
+    expect(createAddressJudge({ allowedCidrs: [cidr] })(address)).toBe(false)
+  })
+
+  it.each([
+    '',
+    '10.0.0.0',
+    '10.0.0.0/',
+    '10.0.0.0/33',
+    '10.0.0.1/8',
+    '10.0/8',
+    'fd00::/129',
+    'fd00::1/8',
+    'a/8',
+    '10.0.0.0/8/8',
+  ])('%j is an error that names it', (cidr) => {
+    expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(CidrError)
+    expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(JSON.stringify(cidr))
+  })
+})

@@ -1,0 +1,105 @@
+import ipaddr from 'ipaddr.js'
+
+/** Whether an address, as text, may be connected to. Anything that is not an address may not. */
+export type AddressJudge = (address: string) => boolean
+
+/** A range of `DELIVERY_ALLOWED_CIDRS` that is none. Its message names the range. */
+export class CidrError extends Error {
+  override readonly name = 'CidrError'
+}
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+type Range = [Address, number]
+
+/** Where clouds answer with credentials or keys of the machine. Refused even inside a range that an operator allows. */
+const metadataAddresses = [
+  '169.254.169.254', // AWS, Google, Azure, Oracle and most others
+  '169.254.169.253', // AWS, the network's name service
+  '169.254.169.123', // AWS, time
+  '169.254.170.2', // AWS ECS, credentials of a task
+  '169.254.170.23', // AWS EKS, credentials of a pod
+  '169.254.0.23', // Tencent
+  '169.254.10.10', // Tencent
+  '100.100.100.200', // Alibaba
+  '100.100.2.136', // Alibaba, name service
+  '100.100.2.138', // Alibaba, name service
+  '192.0.0.192', // Oracle Classic
+  '168.63.129.16', // Azure, the host's own services
+  'fd00:ec2::254', // AWS
+  'fd00:ec2::253', // AWS, name service
+  'fd00:ec2::123', // AWS, time
+  'fd00:ec2::23', // AWS EKS
+  'fd20:ce::254', // Google
+  'fd00:42::42', // Scaleway
+].map((address) => canonical(ipaddr.parse(address)))
+
+/** What is not public inside 2000::/3, the only part of IPv6 that is given out for the open Internet. */
+const specialRangesV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'].map((cidr) =>
+  ipaddr.IPv6.parseCIDR(cidr),
+)
+const globalUnicastV6 = ipaddr.IPv6.parseCIDR('2000::/3')
+
+/**
+ * Judges addresses as the contract does (contract, section 5): public ones are allowed, and those of the ranges that an operator
+ * allows, but never one where a cloud keeps its machines' credentials. IPv4 inside IPv6 (mapped, translated, tunnelled) is
+ * not public, and an address with a zone is never allowed.
+ * Errors: `CidrError`.
+ */
+export function createAddressJudge({ allowedCidrs }: { allowedCidrs: string[] }): AddressJudge {
+  const allowed = allowedCidrs.map(parseCidr)
+  const metadata = new Set(metadataAddresses)
+
+  return (text) => {
+    const address = parseAddress(text)
+    if (address === undefined || metadata.has(canonical(address))) return false
+    if (isPublic(address)) return true
+    if (embeddedV4(address).some((inner) => metadata.has(canonical(inner)))) return false
+    return allowed.some((range) => isWithin(address, range))
+  }
+}
+
+/** Only the usual spelling of an address: what an operating system's name service gives, and what a parsed URL holds. */
+function parseAddress(text: string): Address | undefined {
+  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
+  if (!text.includes(':') || text.includes('%') || !ipaddr.IPv6.isValid(text)) return undefined
+  return ipaddr.IPv6.parse(text)
+}
+
+function isPublic(address: Address): boolean {
+  if (isV4(address)) return address.range() === 'unicast'
+  return isWithin(address, globalUnicastV6) && !specialRangesV6.some((range) => isWithin(address, range))
+}
+
+/** The IPv4 addresses that an IPv6 address may stand for: in its last 32 bits, or behind a 6to4 prefix. */
+function embeddedV4(address: Address): ipaddr.IPv4[] {
+  if (isV4(address)) return []
+  const bytes = address.toByteArray()
+  return [bytes.slice(12), bytes.slice(2, 6)].map((octets) => new ipaddr.IPv4(octets))
+}
+
+function parseCidr(text: string): Range {
+  const [base = '', bits = '', ...more] = text.split('/')
+  const address = parseAddress(base)
+  const length = /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
+  if (address === undefined || more.length > 0 || !(length <= (isV4(address) ? 32 : 128))) {
+    throw new CidrError(`${JSON.stringify(text)} is no address range like 10.0.0.0/8 or fd00::/8`)
+  }
+  const network = isV4(address) ? ipaddr.IPv4.networkAddressFromCIDR(text) : ipaddr.IPv6.networkAddressFromCIDR(text)
+  if (canonical(network) !== canonical(address)) {
+    throw new CidrError(`${JSON.stringify(text)} is no address range: it would have to be ${network}/${length}`)
+  }
+  return [address, length]
+}
+
+function isWithin(address: Address, [base, bits]: Range): boolean {
+  if (isV4(address)) return isV4(base) && address.match(base, bits)
+  return !isV4(base) && address.match(base, bits)
+}
+
+function isV4(address: Address): address is ipaddr.IPv4 {
+  return address.kind() === 'ipv4'
+}
+
+function canonical(address: Address): string {
+  return address.toByteArray().join('.')
+}

@@ -1,0 +1,67 @@
+import { Resolver } from 'node:dns/promises'
+import { readFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import { type Lookup, NameError, type ResolvedAddress } from './resolve.ts'
+
+const queryTimeoutMs = 1_500
+const tries = 2
+const hostsFreshMs = 5_000
+const absent = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
+
+/**
+ * Looks names up in the hosts file and then asks the name servers of the machine for A and AAAA. Not with the operating
+ * system's own call: Node runs no more than two of those at a time, so two names whose servers hang would hold up every
+ * other destination. Search domains are not used: a destination's name is a full one.
+ */
+export function createNameService({
+  hostsFile = '/etc/hosts',
+  now = Date.now,
+}: {
+  hostsFile?: string
+  now?: () => number
+} = {}): Lookup {
+  let servers: Resolver | undefined
+  let hosts: { at: number; addresses: Promise<Map<string, ResolvedAddress[]>> } | undefined
+
+  function knownHosts() {
+    if (hosts === undefined || now() - hosts.at > hostsFreshMs) {
+      hosts = { at: now(), addresses: readFile(hostsFile, 'utf8').then(parseHosts, () => new Map()) }
+      // With it the servers are looked for again, so that a machine that changes networks is followed.
+      servers = new Resolver({ timeout: queryTimeoutMs, tries })
+    }
+    return hosts.addresses
+  }
+
+  return async (hostname) => {
+    const name = hostname.toLowerCase().replace(/\.$/, '')
+    const known = (await knownHosts()).get(name) ?? (isLocalhost(name) ? loopback : undefined)
+    if (known) return known
+    const resolver = servers as Resolver
+    const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+    const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+    if (addresses.length > 0) return addresses.map((address) => ({ address, family: isIP(address) as 4 | 6 }))
+    const failed = answers.some((answer) => answer.status === 'rejected' && !absent.has(answer.reason?.code))
+    throw new NameError(failed ? 'failed' : 'not_found')
+  }
+}
+
+const loopback: ResolvedAddress[] = [
+  { address: '127.0.0.1', family: 4 },
+  { address: '::1', family: 6 },
+]
+
+/** RFC 6761, section 6.3. */
+function isLocalhost(name: string): boolean {
+  return name === 'localhost' || name.endsWith('.localhost')
+}
+
+function parseHosts(text: string): Map<string, ResolvedAddress[]> {
+  const hosts = new Map<string, ResolvedAddress[]>()
+  for (const line of text.split('\n')) {
+    const [address = '', ...names] = line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/)
+    const family = isIP(address)
+    if (family === 0) continue
+    for (const name of names) hosts.set(name, [...(hosts.get(name) ?? []), { address, family: family as 4 | 6 }])
+  }
+  return hosts
+}

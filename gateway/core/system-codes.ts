@@ -1,0 +1,28 @@
+const NEVER_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+/** Whether an error, or what lies behind it, says that there was no connection to send anything on. */
+export function wasNeverSent(error: unknown): boolean {
+  return systemCodes(error).some((code) => NEVER_SENT.has(code))
+}
+
+/** Node's own error codes, of the error and of what lies behind it. */
+export function systemCodes(error: unknown): string[] {
+  const codes: string[] = []
+  let cause = error
+  for (let depth = 0; cause instanceof Error && depth < 6; depth++) {
+    if ('code' in cause && typeof cause.code === 'string') codes.push(cause.code)
+    // Node tries IPv6 and IPv4 and reports both failures as one.
+    if (cause instanceof AggregateError) {
+      for (const each of cause.errors) if (typeof each?.code === 'string') codes.push(each.code)
+    }
+    cause = cause.cause
+  }
+  return codes
+}

@@ -1,0 +1,128 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import { type DeliveryAttempt, DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
+import { requireContentType } from '../checks/content-type.ts'
+import { refuseUrlCredentials } from '../checks/url-credentials.ts'
+import { operatorAuthorization } from '../checks/workspace-session.ts'
+import type { Core } from '../core/core.ts'
+import { operatorError, type PublicErrorCode } from '../errors.ts'
+import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
+import { Answers, NoQuery } from '../schemas/fields.ts'
+import {
+  AttemptParams,
+  CreateDeliveryAttemptBody,
+  DeliveryAttemptAnswer,
+  LeadParams,
+  RetryDeliveryAttemptBody,
+} from '../schemas/leads.ts'
+import { timeOf } from './proto-values.ts'
+
+export const LEADS_PREFIX = '/api/leads'
+
+const DECIDED_BY_CORE: PublicErrorCode[] = ['SubscriptionDisabled', 'IdempotencyConflict']
+
+/**
+ * The two public routes of lead delivery (specification, section 4.2), for backends with a workspace session. Pages have
+ * no business here: no CORS, and neither `Origin` nor the widget's version is asked for.
+ */
+export const leadRoutes: FastifyPluginAsyncTypebox<{ core: Core; checkRate: preHandlerAsyncHookHandler }> = async (
+  app,
+  { core, checkRate },
+) => {
+  answerUnknownRoutes(app)
+  app.addHook('onRequest', async (_request, reply) => {
+    reply.header('cache-control', 'no-store')
+  })
+  app.addHook('onRequest', refuseUrlCredentials)
+  app.addHook('onRequest', async (request) => {
+    operatorAuthorization(request)
+  })
+  app.addHook('onRequest', requireContentType)
+  app.addHook('preHandler', checkRate)
+
+  app.post(
+    '/:leadId/delivery-attempts',
+    {
+      schema: {
+        operationId: 'createDeliveryAttempt',
+        summary: 'Send a lead to a subscription’s destination',
+        description:
+          'One logical operation: a repeat of the `idempotencyKey` with the same input answers 200 with the attempt that it made.',
+        tags: ['Leads'],
+        params: LeadParams,
+        querystring: NoQuery,
+        body: CreateDeliveryAttemptBody,
+        response: Answers({ 201: DeliveryAttemptAnswer, 200: DeliveryAttemptAnswer }),
+      },
+      config: {
+        operator: true,
+        rate: 'leads',
+        described: { errors: [...DECIDED_BY_CORE, 'LeadNotFound', 'SubscriptionNotFound'] },
+      },
+    },
+    async (request, reply) => {
+      const { leadId } = request.params
+      const { attempt, existing } = await core.leads
+        .createDeliveryAttempt({ leadId, ...request.body }, operatorOptions(request))
+        .catch(asOperator)
+      return reply.code(existing ? 200 : 201).send(toAnswer(attempt))
+    },
+  )
+
+  app.post(
+    '/retries/:attemptId',
+    {
+      schema: {
+        operationId: 'retryDeliveryAttempt',
+        summary: 'Try a delivery again, at once',
+        description:
+          'A new attempt of the same delivery; a pending automatic one is replaced. A repeat of the `idempotencyKey` answers 200 with the attempt that it made.',
+        tags: ['Leads'],
+        params: AttemptParams,
+        querystring: NoQuery,
+        body: RetryDeliveryAttemptBody,
+        response: Answers({ 201: DeliveryAttemptAnswer, 200: DeliveryAttemptAnswer }),
+      },
+      config: {
+        operator: true,
+        rate: 'leads',
+        described: { errors: [...DECIDED_BY_CORE, 'AttemptNotFound', 'AttemptNotRetryable'] },
+      },
+    },
+    async (request, reply) => {
+      const { attemptId } = request.params
+      const { attempt, existing } = await core.leads
+        .retryDeliveryAttempt({ attemptId, ...request.body }, operatorOptions(request))
+        .catch(asOperator)
+      return reply.code(existing ? 200 : 201).send(toAnswer(attempt))
+    },
+  )
+}
+
+/** Options of a call to a core in the operator's own name. */
+function operatorOptions(request: FastifyRequest) {
+  return { headers: { 'x-correlation-id': request.id, authorization: operatorAuthorization(request) } }
+}
+
+function asOperator(error: unknown): never {
+  throw operatorError(error)
+}
+
+function toAnswer(attempt: DeliveryAttempt | undefined) {
+  if (attempt === undefined) throw new Error('the core left out the attempt')
+  const { attemptId, deliveryId, leadId, subscriptionId, attemptNumber, responseClass, nextRetryAt } = attempt
+  return {
+    attemptId,
+    deliveryId,
+    leadId,
+    subscriptionId,
+    attemptNumber,
+    status: DeliveryStatus[attempt.status]!.toLowerCase(),
+    responseClass: responseClass === ResponseClass.UNSPECIFIED ? null : ResponseClass[responseClass]!.toLowerCase(),
+    responseStatus: attempt.responseStatus ?? null,
+    nextRetryAt: nextRetryAt === undefined ? null : timeOf(nextRetryAt),
+    correlationId: attempt.correlationId,
+    createdAt: timeOf(attempt.createdAt),
+    updatedAt: timeOf(attempt.updatedAt),
+  }
+}

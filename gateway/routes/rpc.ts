@@ -1,0 +1,106 @@
+import type { IncomingMessage } from 'node:http'
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import { requireSameOrigin } from '../checks/same-origin.ts'
+import { refuseUrlCredentials } from '../checks/url-credentials.ts'
+import { operatorAuthorization } from '../checks/workspace-session.ts'
+import type { Config } from '../config.ts'
+import { GatewayError, unavailable } from '../errors.ts'
+import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
+import { readBody } from '../request-body.ts'
+import { answerConnectFailures, connectErrorOf, isStreamType } from '../rpc/connect-failures.ts'
+import { type CoreProxy, createCoreProxy } from '../rpc/core-proxy.ts'
+import { createMessageStream, type MessageStream } from '../rpc/message-stream.ts'
+import { type OperatorMethod, operatorMethods } from '../rpc/operator-methods.ts'
+
+export const RPC_PREFIX = '/rpc'
+
+const CONTENT_TYPES = ['application/json', 'application/proto', 'application/connect+json', 'application/connect+proto']
+/** Of a request's headers, all that a core gets to see; who else was on the way is nothing that it should believe. */
+const REQUEST_HEADERS = [
+  'content-type',
+  'content-encoding',
+  'connect-protocol-version',
+  'connect-timeout-ms',
+  'connect-content-encoding',
+]
+const ANSWER_HEADERS = [
+  'content-type',
+  'content-length',
+  'content-encoding',
+  'connect-content-encoding',
+  'www-authenticate',
+]
+
+interface RpcDeps {
+  config: Pick<Config, 'CORE_URLS' | 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES'>
+  checkRate: preHandlerAsyncHookHandler
+  now: () => number
+}
+
+/**
+ * POST /rpc/{service}/{method}: the operators' methods of the internal services, for the console in the browser. Connect
+ * protocol only. The workspace session goes on to the core, which alone can verify it and says what it may do.
+ */
+export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, checkRate, now }) => {
+  const methods = operatorMethods()
+  const open = new Set<MessageStream>()
+  const proxy = createCoreProxy({ urls: config.CORE_URLS, deadlineMs: config.CORE_DEADLINE_MS, now })
+  app.addHook('preClose', async () => {
+    for (const stream of open) stream.finish()
+  })
+  app.addHook('onClose', () => proxy.close())
+
+  answerUnknownRoutes(app)
+  answerConnectFailures(app, config.BODY_LIMIT_BYTES)
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser(CONTENT_TYPES, (_request, payload: IncomingMessage, done) =>
+    readBody(payload, config.BODY_LIMIT_BYTES, done),
+  )
+  app.addHook('onRequest', async (_request, reply) => {
+    reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
+  })
+  app.addHook('onRequest', requireSameOrigin)
+  app.addHook('onRequest', refuseUrlCredentials)
+  app.addHook('onRequest', async (request) => {
+    operatorAuthorization(request)
+    methodOf(request, methods)
+  })
+  app.addHook('preHandler', checkRate)
+
+  app.post('/:service/:method', { config: { rate: 'rpc' } }, async (request, reply) => {
+    const method = methodOf(request, methods)
+    const answer = await forward(proxy, method, request, reply)
+    reply.code(answer.status)
+    for (const name of ANSWER_HEADERS) {
+      const value = answer.headers[name]
+      if (value !== undefined) reply.header(name, value)
+    }
+    if (!isStreamType(String(answer.headers['content-type']))) return reply.send(answer.body)
+    const stream = createMessageStream(answer.body, () => connectErrorOf(unavailable()))
+    open.add(stream)
+    stream.readable.once('close', () => open.delete(stream))
+    return reply.send(stream.readable)
+  })
+}
+
+function methodOf({ params }: FastifyRequest, methods: ReadonlyMap<string, OperatorMethod>): OperatorMethod {
+  const { service, method } = params as { service: string; method: string }
+  const found = methods.get(`/${service}/${method}`)
+  if (found === undefined) throw new GatewayError('NotFound')
+  return found
+}
+
+function forward(proxy: CoreProxy, method: OperatorMethod, request: FastifyRequest, reply: FastifyReply) {
+  const gone = new AbortController()
+  reply.raw.once('close', () => gone.abort())
+  const given = REQUEST_HEADERS.flatMap((name): [string, string][] => {
+    const value = request.headers[name]
+    return typeof value === 'string' ? [[name, value]] : []
+  })
+  const headers = {
+    ...Object.fromEntries(given),
+    authorization: operatorAuthorization(request),
+    'x-correlation-id': request.id,
+  }
+  return proxy.call({ method, headers, body: request.body as Buffer, signal: gone.signal })
+}

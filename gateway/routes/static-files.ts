@@ -1,0 +1,94 @@
+import { stat } from 'node:fs/promises'
+import { extname, join } from 'node:path'
+import serveStatic from '@fastify/static'
+import type { FastifyError, FastifyInstance, FastifyPluginAsync } from 'fastify'
+import { GatewayError, toGatewayError } from '../errors.ts'
+import { sendFailure } from '../plugins/failures.ts'
+
+/** Folders of built files; one that is not there yet, or not given, has nothing to serve. */
+export interface StaticFolders {
+  /** `index.html` and, named after their content, what it loads. */
+  console?: string
+  /** `widget.js`, and below `widget/`, named after their content, what it loads. */
+  widget?: string
+}
+
+const CONSOLE_PREFIX = '/console'
+const FOREVER = 'public, max-age=31536000, immutable'
+const SHORT = 'public, max-age=300'
+/** A name that changes with the content: `chat-DRGmszWJ.js`. */
+const HASHED = /[-.][\w-]{8}\.\w+$/
+
+/** What the console may do: run its own files, talk to this gateway, show the screenshots that it has fetched. */
+const CONSOLE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' blob:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+/** GET /console/…: the console's files; every path without an extension is its page, which knows its own paths. */
+export const consoleRoutes: FastifyPluginAsync<{ folder: string }> = async (app, { folder }) => {
+  const isBuilt = () =>
+    stat(join(folder, 'index.html')).then(
+      (found) => found.isFile(),
+      () => false,
+    )
+  await serveFolder(app, folder)
+  app.addHook('onRequest', async (_request, reply) => {
+    reply.header('content-security-policy', CONSOLE_POLICY)
+    reply.header('cross-origin-opener-policy', 'same-origin')
+    reply.header('cross-origin-resource-policy', 'same-origin')
+  })
+  app.get(CONSOLE_PREFIX, (_request, reply) => reply.redirect(`${CONSOLE_PREFIX}/`, 308))
+  app.get<{ Params: { '*': string } }>(`${CONSOLE_PREFIX}/*`, async (request, reply) => {
+    const path = request.params['*']
+    if (extname(path) !== '') return reply.header('cache-control', cachingOf(path)).sendFile(path)
+    if (await isBuilt()) return reply.header('cache-control', 'no-cache').sendFile('index.html')
+    return reply
+      .code(404)
+      .header('cache-control', 'no-store')
+      .type('text/plain; charset=utf-8')
+      .send('The console is not built. Run `npm run build` and reload.\n')
+  })
+}
+
+/** GET /widget.js, /widget/…: what a page's script tag loads. It says nothing secret, so every page may load it. */
+export const widgetFileRoutes: FastifyPluginAsync<{ folder: string }> = async (app, { folder }) => {
+  await serveFolder(app, folder)
+  app.addHook('onRequest', async (_request, reply) => {
+    reply.header('access-control-allow-origin', '*')
+  })
+  app.get('/widget.js', (_request, reply) => reply.header('cache-control', SHORT).sendFile('widget.js'))
+  app.get<{ Params: { '*': string } }>('/widget/*', (request, reply) => {
+    const path = `widget/${request.params['*']}`
+    return reply.header('cache-control', cachingOf(path)).sendFile(path)
+  })
+}
+
+async function serveFolder(app: FastifyInstance, root: string): Promise<void> {
+  // A path that breaks out, or is spelled oddly, is one where nothing is.
+  app.setErrorHandler(async (error: FastifyError, _request, reply) => {
+    const refused = !(error instanceof GatewayError) && (error.statusCode ?? 500) < 500
+    return sendFailure(refused ? new GatewayError('NotFound') : toGatewayError(error), reply)
+  })
+  await app.register(serveStatic, {
+    root,
+    serve: false,
+    index: false,
+    dotfiles: 'ignore',
+    cacheControl: false,
+    acceptRanges: false,
+    preCompressed: true,
+    suppressWarning: true,
+  })
+}
+
+const cachingOf = (path: string) => (HASHED.test(path) ? FOREVER : SHORT)

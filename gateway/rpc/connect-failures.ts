@@ -1,0 +1,84 @@
+import { Code, ConnectError } from '@connectrpc/connect'
+import { codeToHttpStatus, endStreamToJson, errorToJson } from '@connectrpc/connect/protocol-connect'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { type GatewayError, toGatewayError } from '../errors.ts'
+import { dropBody } from '../request-body.ts'
+
+const END_STREAM_FLAG = 2
+
+/** Answers failures in the Connect protocol, with the public table's detail, as a core itself would. */
+export function answerConnectFailures(app: FastifyInstance, bodyLimit: number): void {
+  app.setErrorHandler(async (error, request, reply) => {
+    const failure = toGatewayError(error)
+    if (failure.rule.httpStatus >= 500) request.log.warn({ code: failure.code }, 'request failed')
+    if (await dropBody(request.raw, bodyLimit)) reply.removeHeader('connection')
+    else reply.header('connection', 'close')
+    return sendConnectFailure(reply, failure)
+  })
+}
+
+function sendConnectFailure(reply: FastifyReply, failure: GatewayError): FastifyReply {
+  const error = connectErrorOf(failure)
+  const type = reply.request.headers['content-type'] ?? ''
+  // A call with a stream is answered by one, even where it fails at once.
+  if (isStreamType(type)) return reply.code(200).header('content-type', type).send(endOfStream(error))
+  if (failure.code === 'Unauthenticated') reply.header('www-authenticate', 'Bearer')
+  if (failure.retryAfter !== undefined) reply.header('retry-after', String(failure.retryAfter))
+  if (failure.details.allow !== undefined) reply.header('allow', failure.details.allow.join(', '))
+  const { httpStatus } = failure.rule
+  const status = httpStatus === 405 || httpStatus === 415 ? httpStatus : codeToHttpStatus(error.code)
+  return reply
+    .code(status)
+    .header('content-type', 'application/json')
+    .serializer(JSON.stringify)
+    .send(errorToJson(error, undefined))
+}
+
+export const isStreamType = (contentType: string) => /^application\/connect\+(?:json|proto)$/i.test(contentType)
+
+export function connectErrorOf(failure: GatewayError): ConnectError {
+  const { retryable, terminal } = failure.rule
+  const { retryAfter } = failure
+  const value = {
+    code: failure.code,
+    retryable,
+    terminal,
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+    issues: failure.details.issues ?? [],
+  }
+  return new ConnectError(failure.code, codeOf(failure), undefined, [{ desc: ErrorInfoSchema, value }])
+}
+
+/** The last frame of a stream (Connect protocol, «Streaming RPCs»). */
+export function endOfStream(error: ConnectError): Buffer {
+  const json = Buffer.from(JSON.stringify(endStreamToJson(new Headers(), error, undefined)))
+  const frame = Buffer.alloc(5 + json.length)
+  frame.writeUInt8(END_STREAM_FLAG, 0)
+  frame.writeUInt32BE(json.length, 1)
+  json.copy(frame, 5)
+  return frame
+}
+
+function codeOf({ rule }: GatewayError): Code {
+  switch (rule.httpStatus) {
+    case 400:
+    case 415:
+      return Code.InvalidArgument
+    case 401:
+      return Code.Unauthenticated
+    case 403:
+      return Code.PermissionDenied
+    // No such method, or none for operators.
+    case 404:
+    case 405:
+      return Code.Unimplemented
+    case 413:
+    case 429:
+      return Code.ResourceExhausted
+    case 503:
+      return Code.Unavailable
+    default:
+      return Code.Internal
+  }
+}

@@ -1,0 +1,32 @@
+import { type DescService, getOption } from '@bufbuild/protobuf'
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
+import { OperatorScopeSchema, scope } from '#proto/access/v1/access_pb.js'
+import { CommandService } from '#proto/command/v1/command_pb.js'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { SessionService } from '#proto/session/v1/session_pb.js'
+import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+
+export interface OperatorMethod {
+  /** `/service.messaging.v1.MessagingService/SendAgentMessage`. */
+  path: string
+  /** Its answer is a stream. */
+  streaming: boolean
+  /** May be sent a second time when nobody knows whether the first one arrived. */
+  repeatable: boolean
+}
+
+const SERVICES: DescService[] = [SessionService, MessagingService, CommandService, LeadService, WorkspaceService]
+
+/** The methods that operators may call, by their path: those whose scope a workspace session can hold. */
+export function operatorMethods(): ReadonlyMap<string, OperatorMethod> {
+  const scopes = new Set(OperatorScopeSchema.values.map(({ localName }) => localName.toLowerCase().replace('_', ':')))
+  const methods = SERVICES.flatMap((service) => service.methods)
+    .filter((method) => scopes.has(getOption(method, scope)))
+    .map((method): OperatorMethod => {
+      const path = `/${method.parent.typeName}/${method.name}`
+      const repeatable = method.idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN
+      return { path, streaming: method.methodKind === 'server_streaming', repeatable }
+    })
+  return new Map(methods.map((method) => [method.path, method]))
+}

@@ -1,0 +1,66 @@
+import { Type } from 'typebox'
+import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
+import { Identifier, Named, OperationId, Strict, Time } from './fields.ts'
+
+const namesOf = (values: object) =>
+  Object.keys(values)
+    .filter((name) => !/^\d+$/.test(name) && name !== 'UNSPECIFIED')
+    .map((name) => name.toLowerCase())
+
+export const CreateDeliveryAttemptBody = Strict(
+  { subscriptionId: Identifier, idempotencyKey: OperationId },
+  { examples: [{ subscriptionId: 'sub_7c2f9a', idempotencyKey: 'crm-import-42' }] },
+)
+
+export const RetryDeliveryAttemptBody = Strict(
+  { idempotencyKey: OperationId },
+  { examples: [{ idempotencyKey: 'crm-import-42-again' }] },
+)
+
+export const LeadParams = Strict({ leadId: Type.String({ examples: ['lead_5b1d0e'] }) })
+export const AttemptParams = Strict({ attemptId: Type.String({ examples: ['att_9e8d7c'] }) })
+
+const orNull = (schema: object) => Type.Unsafe<string | null>({ ...schema, type: ['string', 'null'] })
+
+export const DeliveryAttemptAnswer = Strict(
+  {
+    attemptId: Type.String(),
+    deliveryId: Type.String({ description: 'The same on every attempt: what the destination tells repeats by.' }),
+    leadId: Type.String(),
+    subscriptionId: Type.String(),
+    attemptNumber: Type.Integer({ minimum: 1 }),
+    status: Named(...namesOf(DeliveryStatus)),
+    responseClass: orNull({
+      enum: [...namesOf(ResponseClass), null],
+      description: 'What the attempt came to; null until it has an outcome.',
+    }),
+    responseStatus: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      description: 'HTTP status of the destination, where it answered.',
+    }),
+    nextRetryAt: orNull({ format: 'date-time', description: 'When the next attempt is due, where one is.' }),
+    correlationId: Type.String(),
+    createdAt: Time,
+    updatedAt: Time,
+  },
+  {
+    description:
+      'The attempt. `accepted` is transport acceptance: it says nothing of what the destination did with the lead.',
+    examples: [
+      {
+        attemptId: 'att_9e8d7c',
+        deliveryId: 'dlv_3a4b5c',
+        leadId: 'lead_5b1d0e',
+        subscriptionId: 'sub_7c2f9a',
+        attemptNumber: 1,
+        status: 'pending',
+        responseClass: null,
+        responseStatus: null,
+        nextRetryAt: null,
+        correlationId: '5f0c2a52-6f0e-4d5c-9d8b-0a3f0f3b9a11',
+        createdAt: '2026-01-02T03:04:05.006Z',
+        updatedAt: '2026-01-02T03:04:05.006Z',
+      },
+    ],
+  },
+)

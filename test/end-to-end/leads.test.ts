@@ -1,0 +1,195 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Client, type ConnectError, createClient } from '@connectrpc/connect'
+import { createConnectTransport } from '@connectrpc/connect-node'
+import { createConnectTransport as createWebTransport } from '@connectrpc/connect-web'
+import { decodeJwt } from 'jose'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { createAccess } from '../../core/access.ts'
+import { createKeyring } from '../../core/keyring.ts'
+import { operatorScopes } from '../../core/operator-scopes.ts'
+import { parseSecretKeys } from '../../core/secrets.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { signWorkspaceSession } from '../support/workspace-session.ts'
+
+const database = testDatabase()
+// An address, so that no name is asked for; nothing is ever sent to it, as no worker runs here.
+const destinationUrl = 'https://93.184.216.34/hook'
+let stack: Stack
+let leads: Client<typeof LeadService>
+let worker: Client<typeof LeadService>
+let sessionKey: Uint8Array
+
+beforeAll(async () => {
+  stack = await startStack({ database })
+  const secrets = JSON.parse(await readFile(join(stack.dataDir, 'secrets.json'), 'utf8'))
+  sessionKey = new TextEncoder().encode(secrets.workspaceSessionSecret)
+  const access = createAccess(createKeyring(parseSecretKeys(secrets.secretKeys)), Date.now)
+  const token = await access.issue({ subject: 'worker', scopes: ['deliveries:work'] })
+  leads = createClient(LeadService, transportAs(stack.demo.workspaceSession))
+  worker = createClient(LeadService, transportAs(token))
+})
+
+function transportAs(token: string) {
+  return createConnectTransport({
+    baseUrl: stack.cores[0]!.url,
+    httpVersion: '2',
+    interceptors: [
+      (next) => (request) => {
+        request.header.set('authorization', `Bearer ${token}`)
+        return next(request)
+      },
+    ],
+  })
+}
+
+const sign = (claims: Record<string, unknown>) =>
+  signWorkspaceSession({ key: sessionKey, claims: { wid: stack.demo.workspaceId, ...claims } })
+
+async function post(path: string, body: object, session = stack.demo.workspaceSession) {
+  const response = await fetch(`${stack.gateways[0]!.url}/api/leads/${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${session}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  // biome-ignore lint/suspicious/noExplicitAny: the answers are what the tests look at
+  return { status: response.status, body: (await response.json()) as any }
+}
+
+async function newLead() {
+  const { workspaceId } = stack.demo
+  const { leadId } = await leads.captureLead({ workspaceId, source: 'test', fields: { email: 'ada@example.com' } })
+  const { subscriptionId } = await leads.createSubscription({ workspaceId, destinationUrl, mappedFields: ['email'] })
+  return { leadId, subscriptionId }
+}
+
+describe('the demo’s workspace session', () => {
+  test('holds every scope of an operator, for the demo’s workspace, and ends', () => {
+    const { scope, wid, exp, aud } = decodeJwt(stack.demo.workspaceSession)
+    expect(new Set(String(scope).split(' '))).toEqual(operatorScopes)
+    expect([wid, aud]).toEqual([stack.demo.workspaceId, 'service.workspace'])
+    expect(exp).toBeGreaterThan(Date.now() / 1000)
+  })
+
+  test('opens the cores to the console, by way of the gateway', async () => {
+    const { url } = stack.gateways[0]!
+    const headers = { authorization: `Bearer ${stack.demo.workspaceSession}` }
+    const client = createClient(MessagingService, createWebTransport({ baseUrl: `${url}/rpc` }))
+    expect(await client.listConversations({}, { headers })).toMatchObject({ conversations: [] })
+    const other = client.listConversations({ workspaceId: 'ws_other' }, { headers })
+    expect(await other.catch((error: ConnectError) => error.rawMessage)).toBe('NotFound')
+    const leave = new AbortController()
+    const frames = client.watchConversations({}, { headers, signal: leave.signal })[Symbol.asyncIterator]()
+    expect((await frames.next()).value?.frame.case).toBe('ready')
+    leave.abort()
+  })
+})
+
+describe('a delivery attempt', () => {
+  test('is made once for a key, by whatever gateway and core', async () => {
+    const { leadId, subscriptionId } = await newLead()
+    const idempotencyKey = randomUUID()
+    const first = await post(`${leadId}/delivery-attempts`, { subscriptionId, idempotencyKey })
+    expect(first.status).toBe(201)
+    expect(first.body).toEqual({
+      attemptId: expect.stringMatching(/^att_/),
+      deliveryId: expect.stringMatching(/^dlv_/),
+      leadId,
+      subscriptionId,
+      attemptNumber: 1,
+      status: 'pending',
+      responseClass: null,
+      responseStatus: null,
+      nextRetryAt: null,
+      correlationId: expect.stringMatching(/\w/),
+      createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      updatedAt: expect.stringMatching(/\.\d{3}Z$/),
+    })
+    const repeats = await Promise.all(
+      Array.from({ length: 4 }, () => post(`${leadId}/delivery-attempts`, { subscriptionId, idempotencyKey })),
+    )
+    for (const { status, body } of repeats) expect([status, body]).toEqual([200, first.body])
+  })
+
+  test('is a conflict where its key was used for something else', async () => {
+    const [one, other] = [await newLead(), await newLead()]
+    const idempotencyKey = randomUUID()
+    const body = { subscriptionId: one.subscriptionId, idempotencyKey }
+    expect((await post(`${one.leadId}/delivery-attempts`, body)).status).toBe(201)
+    const answers = [
+      await post(`${other.leadId}/delivery-attempts`, body),
+      await post(`${one.leadId}/delivery-attempts`, { ...body, subscriptionId: other.subscriptionId }),
+    ]
+    for (const { status, body: answer } of answers)
+      expect([status, answer.code, answer.terminal]).toEqual([409, 'IdempotencyConflict', false])
+  })
+
+  test('is nothing that another workspace sees: 404, as for what does not exist', async () => {
+    const { leadId, subscriptionId } = await newLead()
+    const made = await post(`${leadId}/delivery-attempts`, { subscriptionId, idempotencyKey: randomUUID() })
+    const stranger = await sign({ wid: 'ws_other' })
+    const body = { subscriptionId, idempotencyKey: randomUUID() }
+    const foreign = await post(`${leadId}/delivery-attempts`, body, stranger)
+    expect([foreign.status, foreign.body.code]).toEqual([404, 'LeadNotFound'])
+    const retry = await post(`retries/${made.body.attemptId}`, { idempotencyKey: randomUUID() }, stranger)
+    expect([retry.status, retry.body.code]).toEqual([404, 'AttemptNotFound'])
+    const unknown = await post('lead_none/delivery-attempts', body)
+    expect([unknown.status, unknown.body.code]).toEqual([404, 'LeadNotFound'])
+    const nowhere = await post(`${leadId}/delivery-attempts`, { ...body, subscriptionId: 'sub_none' })
+    expect([nowhere.status, nowhere.body.code]).toEqual([404, 'SubscriptionNotFound'])
+  })
+
+  test.each([
+    ['without the scope', 403, 'PermissionDenied', { scope: 'leads:read leads:write' }],
+    ['with a session that has ended', 401, 'Unauthenticated', { exp: Math.floor(Date.now() / 1000) - 60 }],
+    ['with one that never ends', 401, 'Unauthenticated', { exp: undefined }],
+    ['with one for another audience', 401, 'Unauthenticated', { aud: 'service.core' }],
+  ])('is refused %s', async (_, status, code, claims) => {
+    const { leadId, subscriptionId } = await newLead()
+    const body = { subscriptionId, idempotencyKey: randomUUID() }
+    const refused = await post(`${leadId}/delivery-attempts`, body, await sign(claims))
+    expect([refused.status, refused.body.code]).toEqual([status, code])
+    const retry = await post('retries/att_none', { idempotencyKey: randomUUID() }, await sign(claims))
+    expect([retry.status, retry.body.code]).toEqual([status, code])
+  })
+
+  test('is refused with a session that somebody else signed', async () => {
+    const forged = await signWorkspaceSession({ claims: { wid: stack.demo.workspaceId } })
+    const refused = await post('lead_1/delivery-attempts', { subscriptionId: 's', idempotencyKey: 'k' }, forged)
+    expect([refused.status, refused.body.code]).toEqual([401, 'Unauthenticated'])
+  })
+
+  test('is tried again at an operator’s wish once it has failed, and not before', async () => {
+    const { leadId, subscriptionId } = await newLead()
+    const { body } = await post(`${leadId}/delivery-attempts`, { subscriptionId, idempotencyKey: randomUUID() })
+    const early = await post(`retries/${body.attemptId}`, { idempotencyKey: randomUUID() })
+    expect([early.status, early.body.code]).toEqual([409, 'AttemptNotRetryable'])
+    await failAtWorker(body.attemptId)
+    const idempotencyKey = randomUUID()
+    const retried = await post(`retries/${body.attemptId}`, { idempotencyKey })
+    expect([retried.status, retried.body]).toMatchObject([
+      201,
+      { deliveryId: body.deliveryId, attemptNumber: 2, status: 'pending' },
+    ])
+    const again = await post(`retries/${body.attemptId}`, { idempotencyKey })
+    expect([again.status, again.body]).toEqual([200, retried.body])
+  })
+})
+
+/** As a worker would: claims what is due, and says of this one that the destination did not like it. */
+async function failAtWorker(attemptId: string) {
+  for (let round = 0; round < 20; round += 1) {
+    const { deliveries } = await worker.claimDeliveries({ workerId: 'w', limit: 100, perDestination: 100, waitMs: 500 })
+    const found = deliveries.find((delivery) => delivery.attemptId === attemptId)
+    if (!found) continue
+    const { deliveryId, claimId } = found
+    const outcome = { case: 'response' as const, value: { status: 422 } }
+    await worker.recordAttempts({ results: [{ deliveryId, attemptId, claimId, durationMs: 5, outcome }] })
+    return
+  }
+  throw new Error('the delivery was never due')
+}

@@ -1,0 +1,33 @@
+import { type CryptoKey, SignJWT } from 'jose'
+
+/** HS256 key of the workspace sessions that tests sign, UTF-8 as written. */
+export const workspaceSessionSecret = 'a-workspace-session-secret-of-the-tests'
+
+export interface WorkspaceSessionChange {
+  /** Undefined takes a claim away. */
+  claims?: Record<string, unknown>
+  header?: Record<string, unknown>
+  key?: Uint8Array | CryptoKey
+  /** Milliseconds since 1970. */
+  now?: number
+}
+
+/** A workspace session as whoever signs operators in would make it, with what the test changes. */
+export function signWorkspaceSession({
+  claims = {},
+  header = {},
+  key = new TextEncoder().encode(workspaceSessionSecret),
+  now = Date.now(),
+}: WorkspaceSessionChange = {}): Promise<string> {
+  const at = Math.floor(now / 1000)
+  const payload = {
+    aud: 'service.workspace',
+    sub: 'operator_1',
+    wid: 'ws_1',
+    scope: 'leads:deliver',
+    iat: at,
+    exp: at + 600,
+    ...claims,
+  }
+  return new SignJWT(payload).setProtectedHeader({ alg: 'HS256', ...header }).sign(key)
+}
