@@ -25,6 +25,7 @@ export interface ConversationParts {
   states: MessageStates
   /** What operators do with conversations. */
   conversationDesk: Conversations
+  conversationAccess: ConversationAccess
   conversationSummaries: ConversationSummaries
   transientSweep: TransientSweep
   chores: Recurring[]
@@ -97,6 +98,7 @@ export function createConversationParts(dependencies: ConversationPartsDependenc
     typing,
     states,
     conversationDesk,
+    conversationAccess,
     conversationSummaries: createConversationSummaries({ sessions: sessionStore, events }),
     transientSweep,
     messages: createMessages({

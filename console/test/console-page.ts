@@ -29,7 +29,7 @@ export function consoleBrowser() {
     async open(
       core: FakeCore,
       path: string,
-      { token = workspaceSession(), ...look }: BrowserContextOptions & { token?: string | undefined } = {},
+      { token = workspaceSession(), ...look }: BrowserContextOptions & { token?: string | null } = {},
     ) {
       const context = await browser.newContext({
         reducedMotion: 'reduce',
@@ -45,7 +45,7 @@ export function consoleBrowser() {
         if (['error', 'warning'].includes(message.type()) && !failedLoad) complaints.push(message.text())
       })
       await page.goto(`${core.url}/console/`)
-      if (token !== undefined) {
+      if (token !== null) {
         await page.evaluate(
           ([session]) => {
             sessionStorage.setItem('service.console.session', session!)

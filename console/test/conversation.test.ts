@@ -125,7 +125,7 @@ describe('a conversation', () => {
     await page.getByRole('button', { name: 'Screenshot' }).click()
     await page.getByLabel('What for').fill('To see the error')
     await page.keyboard.press('Enter')
-    await page.getByText('Waiting for the visitor').waitFor()
+    await page.locator('.command').getByText('Waiting for the visitor').waitFor()
     const { commandId } = core.visitors.commands()[0]!
     core.visitors.resolve(commandId, 'granted')
     await page.locator('.command').getByText('Granted, waiting for the picture').waitFor()

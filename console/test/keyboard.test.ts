@@ -34,7 +34,7 @@ async function tabStops(page: Page): Promise<string[]> {
 
 describe('without a pointer', () => {
   it('an operator signs in, finds, opens, answers, assigns, asks, and leaves', async () => {
-    const { page, close } = await browser.open(core, 'conversations', { token: undefined })
+    const { page, close } = await browser.open(core, 'conversations', { token: null })
     await page.getByRole('heading', { name: 'Workspace console' }).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
     await page.keyboard.insertText('not a token')

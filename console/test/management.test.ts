@@ -142,7 +142,7 @@ describe('an installation', () => {
     await until('the origin', () => core.workspace.installation('pk_shop').origins.includes('https://new.example'))
     await page.getByRole('button', { name: 'Remove https://*.shop.example' }).click()
     await until('it is gone', () => core.workspace.installation('pk_shop').origins.length === 2)
-    await page.getByRole('textbox', { name: 'Accent colour' }).fill('#aa3311')
+    await page.getByRole('textbox', { name: 'Accent colour', exact: true }).fill('#aa3311')
     await page.getByRole('button', { name: 'Save appearance' }).click()
     await until('the colour', () => core.workspace.installation('pk_shop').appearance?.accentColor === '#aa3311')
     await page.getByRole('switch', { name: 'Offline form' }).click()
