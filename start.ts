@@ -79,6 +79,7 @@ Service is ready.
 
   Demo shop   ${origin}    write to it as a visitor
   Gateway     ${gatewayUrl}    the public API
+  Console     ${gatewayUrl}/console/    sign in with the workspaceSession of demo.json
   Core        ${coreUrl}    the internal services
   Data        ${dataDir}    the database, the secrets and demo.json
 
