@@ -66,7 +66,7 @@ for (const { name, ...look } of views) {
   await page.getByLabel('Workspace session').fill(demo.workspaceSession)
   await page.getByLabel('Your name').fill('Ada')
   await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.locator('.message', { hasText: 'And if it does not fit?' }).waitFor()
+  await page.locator('.message', { hasText: 'And if it does not fit?' }).last().waitFor()
   await page.locator('.details', { hasText: 'customer-4711' }).waitFor({ state: 'attached' })
   await page.screenshot({ path: join(images, `${name}.png`) })
   await page.context().close()

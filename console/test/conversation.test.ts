@@ -131,7 +131,7 @@ describe('a conversation', () => {
     await page.locator('.command').getByText('Granted, waiting for the picture').waitFor()
     core.visitors.upload(commandId, await samplePicture())
     await page.getByRole('button', { name: /^Show the picture/ }).click()
-    const image = page.getByRole('img', { name: 'Screenshot: To see the error' })
+    const image = page.getByRole('img', { name: /as they shared it/ })
     await until('the picture', () => image.evaluate((element) => (element as HTMLImageElement).naturalWidth > 0))
     const src = (await image.getAttribute('src'))!
     expect(await accessibilityFindings(page)).toEqual([])

@@ -26,7 +26,9 @@ async function tabStops(page: Page): Promise<string[]> {
       const shown = element.checkVisibility() && element.getBoundingClientRect().width > 0
       return `${shown ? '' : 'HIDDEN '}${element.tagName.toLowerCase()} ${(name ?? element.textContent ?? '').trim()}`
     })
-    if (stop === '' || (stops.length > 5 && stop === stops[0])) break
+    // Beyond the page's end is its beginning.
+    if (stop === '') continue
+    if (stops.length > 5 && stop === stops[0]) break
     stops.push(stop)
   }
   return stops

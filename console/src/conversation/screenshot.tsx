@@ -39,7 +39,7 @@ export function Screenshot({ command }: { command: Command }) {
       {src !== undefined && (
         <Dialog title={about} onClose={forget} wide>
           <div class="dialog-body">
-            <img class="screenshot" src={src} alt={about} />
+            <img class="screenshot" src={src} alt="The visitor’s page, as they shared it" />
           </div>
         </Dialog>
       )}
