@@ -1,9 +1,9 @@
 import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
-import { accessibilityFindings, consoleBrowser } from './console-page.ts'
 import { type FakeCore, workspaceSession } from './fake-core.ts'
 import { playScene, samplePicture } from './scene.ts'
+import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
 const browser = consoleBrowser()
 let core: FakeCore

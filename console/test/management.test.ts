@@ -2,9 +2,9 @@ import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { until } from '../../test/support/until.ts'
-import { accessibilityFindings, consoleBrowser } from './console-page.ts'
 import type { FakeCore } from './fake-core.ts'
 import { playScene } from './scene.ts'
+import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
 const browser = consoleBrowser()
 let core: FakeCore

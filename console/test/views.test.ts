@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { accessibilityFindings, consoleBrowser } from './console-page.ts'
 import type { FakeCore } from './fake-core.ts'
 import { playScene } from './scene.ts'
+import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
 const browser = consoleBrowser()
 let core: FakeCore
