@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { join } from 'node:path'
 import closeWithGrace from 'close-with-grace'
+import { buildConsoleIfStale } from './console/build.ts'
 import { readCoreConfig } from './core/config.ts'
 import { startCore } from './core/core.ts'
 import { demoIds, seedDemo } from './core/demo-seed.ts'
@@ -28,7 +29,7 @@ async function startAll() {
   const { DEMO_PORT } = readDemoConfig()
   const logger = createLogger('core', coreConfig.LOG_LEVEL)
 
-  const built = buildWidgetIfStale()
+  const built = Promise.all([buildWidgetIfStale(), buildConsoleIfStale()])
   const core = await startCore(coreConfig, logger)
   closers.push(core.stop)
   const gatewayConfig = loadConfig()
@@ -97,6 +98,7 @@ Service is ready.
 
   Demo shop   ${origin}    write to it as a visitor
   Gateway     ${gatewayUrl}    the public API
+  Console     ${gatewayUrl}/console/    sign in with the workspaceSession of demo.json
   Core        ${coreUrl}    the internal services
   Data        ${dataDir}    the database, the secrets and demo.json
 

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { CoreConfig } from './config.ts'
 import type { ConversationAccess } from './conversation-access.ts'
+import { type ConversationSummaries, createConversationSummaries } from './conversation-summaries.ts'
 import { type Conversations, createConversations } from './conversations.ts'
 import type { EventLog } from './event-log.ts'
 import type { Inbox } from './inbox.ts'
@@ -24,6 +25,8 @@ export interface ConversationParts {
   states: MessageStates
   /** What operators do with conversations. */
   conversationDesk: Conversations
+  conversationAccess: ConversationAccess
+  conversationSummaries: ConversationSummaries
   transientSweep: TransientSweep
   chores: Recurring[]
   /** Resolves when nothing is left to do in the background. */
@@ -95,6 +98,8 @@ export function createConversationParts(dependencies: ConversationPartsDependenc
     typing,
     states,
     conversationDesk,
+    conversationAccess,
+    conversationSummaries: createConversationSummaries({ sessions: sessionStore, events }),
     transientSweep,
     messages: createMessages({
       access,

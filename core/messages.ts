@@ -73,6 +73,14 @@ export interface Messages {
   list(conversationId: string, query: PageQuery, workspaceId?: string): Promise<MessagePage>
 }
 
+const agentPrefix = 'agent '
+
+/** The client operation id of an agent's message; undefined for everything else. */
+export function agentOperationOf({ type, operationKey }: LogEvent): string | undefined {
+  if (type !== 'message.received' || !operationKey?.startsWith(agentPrefix)) return undefined
+  return operationKey.slice(agentPrefix.length)
+}
+
 export interface MessagesDependencies {
   access: VisitorAccess
   sessions: Pick<SessionStore, 'markWritten' | 'setPageContext'>
@@ -198,7 +206,7 @@ export function createMessages({
       const sent = await log.append({
         conversationId,
         type: 'message.received',
-        operationKey: `agent ${input.clientOperationId}`,
+        operationKey: `${agentPrefix}${input.clientOperationId}`,
         inputHash: hashInput(input),
         message: {
           messageId: newId('msg'),

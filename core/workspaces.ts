@@ -40,6 +40,9 @@ type Scope = string | undefined
 
 export interface Workspaces {
   createWorkspace(name: string): Promise<Workspace>
+  /** Errors: `NotFound`. */
+  findWorkspace(workspaceId: string): Promise<Workspace>
+  listConnections(workspaceId: string): Promise<Connection[]>
   createConnection(workspaceId: string, name: string, scope: Scope): Promise<Connection>
   setConnectionStatus(connectionId: string, status: ConnectionStatus, scope: Scope): Promise<Connection>
   createInstallation(
@@ -117,6 +120,10 @@ export function createWorkspaces({ store, directory, secretBox, wakeups, now }: 
       await store.insertWorkspace(workspace)
       return workspace
     },
+
+    findWorkspace: async (workspaceId) => inScope(await store.findWorkspace(workspaceId), undefined),
+
+    listConnections: (workspaceId) => store.listConnections(workspaceId),
 
     async createConnection(workspaceId, name, scope) {
       inScope(await store.findWorkspace(workspaceId), scope)

@@ -16,6 +16,7 @@ import { watchConversations } from './watch-conversations.ts'
 type ConversationMethods = Pick<
   ServiceImpl<typeof MessagingService>,
   | 'listConversations'
+  | 'getConversation'
   | 'setTyping'
   | 'setVisitorTyping'
   | 'updateMessageState'
@@ -27,7 +28,7 @@ type ConversationMethods = Pick<
 
 /** What of `service.messaging.v1.MessagingService` is about conversations besides their messages. */
 export function conversationMethods(core: CoreContext): ConversationMethods {
-  const { inbox, typing, states, conversationDesk } = core
+  const { inbox, typing, states, conversationDesk, conversationAccess, conversationSummaries } = core
   return {
     async listConversations({ workspaceId, limit, pageToken, status }, context) {
       const workspace = workspaceOf(context, workspaceId)
@@ -38,10 +39,17 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
         ...(limit === undefined ? {} : { limit }),
         ...(pageToken === undefined ? {} : { pageToken }),
       })
+      const summaries = await conversationSummaries.of(conversations)
       return {
-        conversations: conversations.map(toConversation),
+        conversations: conversations.map((conversation, index) => toConversation(conversation, summaries[index])),
         ...(nextPageToken === undefined ? {} : { nextPageToken }),
       }
+    },
+
+    async getConversation({ conversationId }, context) {
+      const conversation = await conversationAccess.find(conversationId, callerOf(context).workspaceId)
+      const [summary] = await conversationSummaries.of([conversation])
+      return { conversation: toConversation(conversation, summary) }
     },
 
     async setTyping({ conversationId, state, agent }, context) {

@@ -8,9 +8,10 @@ import {
   type Message,
   MessageSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
+import type { ConversationSummary } from '../conversation-summaries.ts'
 import type { Agent, LogEvent } from '../log-events.ts'
 import { stateOf } from '../message-states.ts'
-import type { MessagePage } from '../messages.ts'
+import { agentOperationOf, type MessagePage } from '../messages.ts'
 import type { Conversation } from '../store/conversations.ts'
 
 export function toMessage(event: LogEvent): Message {
@@ -23,7 +24,10 @@ export function toPage({ messages, ...page }: MessagePage) {
   return { ...page, messages: messages.map(toMessage) }
 }
 
-export function toConversation(conversation: Conversation): MessageInitShape<typeof ConversationSchema> {
+export function toConversation(
+  conversation: Conversation,
+  { visitor, lastMessage }: ConversationSummary = {},
+): MessageInitShape<typeof ConversationSchema> {
   const { conversationId, workspaceId, connectionId, createdAt, lastMessageAt, lastSequence, lastSessionId } =
     conversation
   const agent = conversation.assignment?.agent
@@ -37,17 +41,23 @@ export function toConversation(conversation: Conversation): MessageInitShape<typ
     lastSequence: lastSequence ?? 0,
     status: conversation.status === 'closed' ? ConversationStatus.CLOSED : ConversationStatus.OPEN,
     ...(agent && { agent }),
+    ...(visitor && { visitor }),
+    ...(lastMessage && { lastMessage: toMessage(lastMessage) }),
   }
 }
 
 export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEventSchema> {
   const { sequence, type, occurredAt, message, data } = event
+  const operation = message && agentOperationOf(event)
   return {
     sequence,
     type,
     occurredAt: timestampFromDate(occurredAt),
     ...(message && { message: toMessage(event) }),
     ...(data?.author && { author: data.author }),
+    ...(data?.messageId !== undefined && { messageId: data.messageId }),
+    ...(data?.state !== undefined && { state: data.state }),
+    ...(operation !== undefined && { clientOperationId: operation }),
   }
 }
 

@@ -36,6 +36,16 @@ export function workspaceService(router: ConnectRouter, { workspaces }: CoreCont
       return { workspace: { ...workspace, createdAt: timestampFromDate(createdAt) } }
     },
 
+    async getWorkspace({ workspaceId }, context) {
+      const { createdAt, ...workspace } = await workspaces.findWorkspace(requiredWorkspace(context, workspaceId))
+      return { workspace: { ...workspace, createdAt: timestampFromDate(createdAt) } }
+    },
+
+    async listConnections({ workspaceId }, context) {
+      const connections = await workspaces.listConnections(requiredWorkspace(context, workspaceId))
+      return { connections: connections.map(toConnection) }
+    },
+
     async createConnection({ workspaceId, name }, context) {
       return {
         connection: toConnection(await workspaces.createConnection(workspaceId, name, callerOf(context).workspaceId)),

@@ -36,6 +36,8 @@ export interface EventStore {
   readAfter(range: Range, limit: number, options?: { transient?: boolean }): Promise<LogEvent[]>
   /** Events after a place in each of many conversations, in order within each; up to `limit` in all. */
   readManyAfter(ranges: Range[], limit: number, options?: { transient?: boolean }): Promise<LogEvent[]>
+  /** The events at these places, in no order. */
+  at(places: { conversationId: string; sequence: number }[]): Promise<LogEvent[]>
   /** How many events that are not transient lie after a place, counted up to `limit`. */
   countAfter(range: Range, limit: number): Promise<number>
   /** A page of messages ordered by sequence: the first ones after a place, or the last ones before it. */
@@ -112,6 +114,10 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
         committed,
       )
       return (await found.sort({ conversationId: 1, sequence: 1 }).limit(limit).toArray()).map(toEvent)
+    },
+
+    async at(places) {
+      return places.length === 0 ? [] : (await events.find({ $or: places }, committed).toArray()).map(toEvent)
     },
 
     countAfter({ conversationId, after }, limit) {

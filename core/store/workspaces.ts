@@ -74,6 +74,7 @@ export interface WorkspaceStore {
   findWorkspace(workspaceId: string): Promise<Workspace | undefined>
   insertConnection(connection: Connection): Promise<void>
   findConnections(connectionIds: string[]): Promise<Connection[]>
+  listConnections(workspaceId: string): Promise<Connection[]>
   setConnectionStatus(connectionId: string, status: ConnectionStatus): Promise<void>
   insertInstallation(installation: Installation): Promise<void>
   findInstallations(publicSiteKeys: string[]): Promise<Installation[]>
@@ -106,6 +107,10 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
 
     async findConnections(connectionIds) {
       return (await connections.find({ _id: { $in: connectionIds } }).toArray()).map(toConnection)
+    },
+
+    async listConnections(workspaceId) {
+      return (await connections.find({ workspaceId }).sort({ _id: 1 }).toArray()).map(toConnection)
     },
 
     async setConnectionStatus(connectionId, status) {

@@ -10,6 +10,7 @@ const mayImport: Record<string, string[]> = {
   gateway: ['proto', 'core-client'],
   delivery: ['proto', 'core-client', 'destination'],
   widget: [],
+  console: ['proto'],
 }
 
 /** Packages with one home. */

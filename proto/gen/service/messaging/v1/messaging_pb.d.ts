@@ -634,6 +634,20 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
    * @generated from field: optional service.messaging.v1.Agent agent = 9;
    */
   agent?: Agent | undefined;
+
+  /**
+   * Who the visitor is, by the session that wrote last. Only from ListConversations and GetConversation.
+   *
+   * @generated from field: optional service.messaging.v1.ConversationVisitor visitor = 10;
+   */
+  visitor?: ConversationVisitor | undefined;
+
+  /**
+   * Only from ListConversations and GetConversation.
+   *
+   * @generated from field: optional service.messaging.v1.Message last_message = 11;
+   */
+  lastMessage?: Message | undefined;
 };
 
 /**
@@ -641,6 +655,68 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
  * Use `create(ConversationSchema)` to create a new message.
  */
 export declare const ConversationSchema: GenMessage<Conversation>;
+
+/**
+ * @generated from message service.messaging.v1.ConversationVisitor
+ */
+export declare type ConversationVisitor = Message$1<"service.messaging.v1.ConversationVisitor"> & {
+  /**
+   * "anonymous" or "verified".
+   *
+   * @generated from field: string identity_state = 1;
+   */
+  identityState: string;
+
+  /**
+   * Of a verified visitor, as the host backend said it.
+   *
+   * @generated from field: optional string display_name = 2;
+   */
+  displayName?: string | undefined;
+
+  /**
+   * @generated from field: optional string external_subject = 3;
+   */
+  externalSubject?: string | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.ConversationVisitor.
+ * Use `create(ConversationVisitorSchema)` to create a new message.
+ */
+export declare const ConversationVisitorSchema: GenMessage<ConversationVisitor>;
+
+/**
+ * @generated from message service.messaging.v1.GetConversationRequest
+ */
+export declare type GetConversationRequest = Message$1<"service.messaging.v1.GetConversationRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.GetConversationRequest.
+ * Use `create(GetConversationRequestSchema)` to create a new message.
+ */
+export declare const GetConversationRequestSchema: GenMessage<GetConversationRequest>;
+
+/**
+ * @generated from message service.messaging.v1.GetConversationResponse
+ */
+export declare type GetConversationResponse = Message$1<"service.messaging.v1.GetConversationResponse"> & {
+  /**
+   * @generated from field: service.messaging.v1.Conversation conversation = 1;
+   */
+  conversation?: Conversation | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.GetConversationResponse.
+ * Use `create(GetConversationResponseSchema)` to create a new message.
+ */
+export declare const GetConversationResponseSchema: GenMessage<GetConversationResponse>;
 
 /**
  * @generated from message service.messaging.v1.SetTypingRequest
@@ -1012,6 +1088,25 @@ export declare type InboxEvent = Message$1<"service.messaging.v1.InboxEvent"> & 
    * @generated from field: optional service.messaging.v1.Author author = 5;
    */
   author?: Author | undefined;
+
+  /**
+   * Of "message.state.changed": which message, and what it is now.
+   *
+   * @generated from field: optional string message_id = 6;
+   */
+  messageId?: string | undefined;
+
+  /**
+   * @generated from field: optional string state = 7;
+   */
+  state?: string | undefined;
+
+  /**
+   * Of an agent's message: the operation that sent it, so that its sender knows it again, whichever comes first.
+   *
+   * @generated from field: optional string client_operation_id = 8;
+   */
+  clientOperationId?: string | undefined;
 };
 
 /**
@@ -1474,6 +1569,16 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof ListConversationsRequestSchema;
     output: typeof ListConversationsResponseSchema;
+  },
+  /**
+   * One conversation, as ListConversations gives it. Errors: NotFound.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.GetConversation
+   */
+  getConversation: {
+    methodKind: "unary";
+    input: typeof GetConversationRequestSchema;
+    output: typeof GetConversationResponseSchema;
   },
   /**
    * An agent types, or stopped. A start ends by itself after 8 seconds, unless it is renewed, and with the agent's next

@@ -75,6 +75,74 @@ export declare type Workspace = Message<"service.workspace.v1.Workspace"> & {
 export declare const WorkspaceSchema: GenMessage<Workspace>;
 
 /**
+ * @generated from message service.workspace.v1.GetWorkspaceRequest
+ */
+export declare type GetWorkspaceRequest = Message<"service.workspace.v1.GetWorkspaceRequest"> & {
+  /**
+   * Left out: the workspace of the token.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.GetWorkspaceRequest.
+ * Use `create(GetWorkspaceRequestSchema)` to create a new message.
+ */
+export declare const GetWorkspaceRequestSchema: GenMessage<GetWorkspaceRequest>;
+
+/**
+ * @generated from message service.workspace.v1.GetWorkspaceResponse
+ */
+export declare type GetWorkspaceResponse = Message<"service.workspace.v1.GetWorkspaceResponse"> & {
+  /**
+   * @generated from field: service.workspace.v1.Workspace workspace = 1;
+   */
+  workspace?: Workspace | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.GetWorkspaceResponse.
+ * Use `create(GetWorkspaceResponseSchema)` to create a new message.
+ */
+export declare const GetWorkspaceResponseSchema: GenMessage<GetWorkspaceResponse>;
+
+/**
+ * @generated from message service.workspace.v1.ListConnectionsRequest
+ */
+export declare type ListConnectionsRequest = Message<"service.workspace.v1.ListConnectionsRequest"> & {
+  /**
+   * Left out: the workspace of the token.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.ListConnectionsRequest.
+ * Use `create(ListConnectionsRequestSchema)` to create a new message.
+ */
+export declare const ListConnectionsRequestSchema: GenMessage<ListConnectionsRequest>;
+
+/**
+ * @generated from message service.workspace.v1.ListConnectionsResponse
+ */
+export declare type ListConnectionsResponse = Message<"service.workspace.v1.ListConnectionsResponse"> & {
+  /**
+   * @generated from field: repeated service.workspace.v1.Connection connections = 1;
+   */
+  connections: Connection[];
+};
+
+/**
+ * Describes the message service.workspace.v1.ListConnectionsResponse.
+ * Use `create(ListConnectionsResponseSchema)` to create a new message.
+ */
+export declare const ListConnectionsResponseSchema: GenMessage<ListConnectionsResponse>;
+
+/**
  * @generated from message service.workspace.v1.CreateConnectionRequest
  */
 export declare type CreateConnectionRequest = Message<"service.workspace.v1.CreateConnectionRequest"> & {
@@ -507,6 +575,16 @@ export declare const WorkspaceService: GenService<{
     output: typeof CreateWorkspaceResponseSchema;
   },
   /**
+   * Errors: NotFound.
+   *
+   * @generated from rpc service.workspace.v1.WorkspaceService.GetWorkspace
+   */
+  getWorkspace: {
+    methodKind: "unary";
+    input: typeof GetWorkspaceRequestSchema;
+    output: typeof GetWorkspaceResponseSchema;
+  },
+  /**
    * Errors: NotFound, ValidationFailed.
    *
    * @generated from rpc service.workspace.v1.WorkspaceService.CreateConnection
@@ -515,6 +593,16 @@ export declare const WorkspaceService: GenService<{
     methodKind: "unary";
     input: typeof CreateConnectionRequestSchema;
     output: typeof CreateConnectionResponseSchema;
+  },
+  /**
+   * Errors: ValidationFailed without a workspace.
+   *
+   * @generated from rpc service.workspace.v1.WorkspaceService.ListConnections
+   */
+  listConnections: {
+    methodKind: "unary";
+    input: typeof ListConnectionsRequestSchema;
+    output: typeof ListConnectionsResponseSchema;
   },
   /**
    * Disabling a connection ends every session on it: open streams get `connection.disabled` within a second.

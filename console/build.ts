@@ -1,0 +1,80 @@
+import { cp, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { build } from 'vite'
+import viteConfig from './vite.config.ts'
+
+const folder = fileURLToPath(new URL('.', import.meta.url))
+
+/** Where the built console is: `index.html` and, under names that change with their content, what it loads. */
+export const consoleDist = join(folder, 'dist')
+
+export interface BuiltFile {
+  name: string
+  bytes: number
+  gzipBytes: number
+}
+
+/** How long the files of earlier builds stay for pages that are open, in milliseconds. */
+const keepMs = 24 * 3_600_000
+
+/**
+ * Builds the console into `dist`. The assets are there before the page that names them, and those of earlier builds stay a
+ * day, so that a page that is open, or is being loaded, finds what it asks for.
+ */
+export async function buildConsole(): Promise<BuiltFile[]> {
+  const outDir = await mkdtemp(join(folder, '.dist-'))
+  try {
+    await build({ ...viteConfig, build: { ...viteConfig.build, outDir, emptyOutDir: true } })
+    const names = (await readdir(join(outDir, 'assets'))).sort().map((name) => join('assets', name))
+    await cp(join(outDir, 'assets'), join(consoleDist, 'assets'), { recursive: true })
+    await cp(outDir, consoleDist, { recursive: true })
+    await removeOutdated(names)
+    return await Promise.all(
+      ['index.html', ...names].map(async (name) => {
+        const content = await readFile(join(outDir, name))
+        return { name, bytes: content.length, gzipBytes: gzipSync(content, { level: 9 }).length }
+      }),
+    )
+  } finally {
+    await rm(outDir, { recursive: true, force: true })
+  }
+}
+
+/** Builds only where the page is missing or older than a source. Answers what was built. */
+export async function buildConsoleIfStale(): Promise<BuiltFile[]> {
+  const gen = '../proto/gen/service'
+  const [sources, contracts] = await Promise.all(
+    ['src', gen].map(async (name) =>
+      (await readdir(join(folder, name), { recursive: true })).map((file) => join(name, file)),
+    ),
+  )
+  const watched = [...sources!.filter((name) => !name.endsWith('.test.ts')), ...contracts!]
+  const changed = await Promise.all(
+    [...watched, 'index.html', 'vite.config.ts', 'build.ts'].map((name) => modifiedAt(join(folder, name))),
+  )
+  const built = await modifiedAt(join(consoleDist, 'index.html'))
+  return built > Math.max(...changed) ? [] : buildConsole()
+}
+
+async function removeOutdated(current: string[]) {
+  const names = (await readdir(join(consoleDist, 'assets'))).map((name) => join('assets', name))
+  const old = names.filter((name) => !current.includes(name))
+  for (const name of old) {
+    if ((await modifiedAt(join(consoleDist, name))) < Date.now() - keepMs) await rm(join(consoleDist, name))
+  }
+}
+
+async function modifiedAt(path: string): Promise<number> {
+  return stat(path).then(
+    ({ mtimeMs }) => mtimeMs,
+    () => 0,
+  )
+}
+
+if (import.meta.main) {
+  for (const { name, bytes, gzipBytes } of await buildConsole()) {
+    console.log(`${name}: ${(bytes / 1024).toFixed(1)} KiB, ${(gzipBytes / 1024).toFixed(1)} KiB gzip`)
+  }
+}

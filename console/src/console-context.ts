@@ -1,0 +1,31 @@
+import { createContext } from 'preact'
+import { useContext } from 'preact/hooks'
+import type { Announcer } from './announcer.ts'
+import type { Api } from './api.ts'
+import type { Drafts } from './conversation/drafts.ts'
+import type { Inbox } from './inbox/inbox.ts'
+import type { Operations } from './operations.ts'
+import type { Router } from './router.ts'
+import type { SessionHolder, WorkspaceSession } from './session.ts'
+import type { Shortcuts } from './shortcuts.ts'
+
+/** Everything that the views of one signed-in operator share. */
+export interface Console {
+  session: WorkspaceSession
+  holder: SessionHolder
+  api: Api
+  router: Router
+  inbox: Inbox
+  drafts: Drafts
+  operations: Operations
+  announcer: Announcer
+  shortcuts: Shortcuts
+}
+
+export const ConsoleContext = createContext<Console | undefined>(undefined)
+
+export function useConsole(): Console {
+  const context = useContext(ConsoleContext)
+  if (!context) throw new Error('a view outside of the console')
+  return context
+}

@@ -1,0 +1,99 @@
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useConsole } from '../console-context.ts'
+import { Icon } from '../ui/icon.tsx'
+import type { Thread } from './thread.ts'
+
+const maxLength = 4000
+const countFrom = 3600
+const stoppedTypingMs = 4000
+
+export function Composer({
+  thread,
+  closed,
+  field,
+}: {
+  thread: Thread
+  closed: boolean
+  field: { current: HTMLTextAreaElement | null }
+}) {
+  const { drafts } = useConsole()
+  const { conversationId } = thread
+  const [text, setText] = useState(() => drafts.text(conversationId))
+  const idle = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const left = maxLength - text.length
+  const sendable = text.trim() !== '' && left >= 0
+
+  useLayoutEffect(() => {
+    const element = field.current!
+    element.style.height = 'auto'
+    element.style.height = `${Math.min(element.scrollHeight + 2, 220)}px`
+  }, [text])
+  useEffect(
+    () => () => {
+      clearTimeout(idle.current)
+      thread.setTyping(false)
+    },
+    [thread],
+  )
+
+  function changed(next: string) {
+    setText(next)
+    drafts.keepText(conversationId, next)
+    clearTimeout(idle.current)
+    thread.setTyping(next.trim() !== '')
+    idle.current = setTimeout(() => thread.setTyping(false), stoppedTypingMs)
+  }
+
+  function send() {
+    if (!sendable) return
+    thread.outgoing.send(text)
+    clearTimeout(idle.current)
+    setText('')
+    drafts.keepText(conversationId, '')
+    thread.setTyping(false)
+    field.current!.focus()
+  }
+
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault()
+        send()
+      }}
+    >
+      {closed && <p class="hint">This conversation is closed. Your answer opens it again.</p>}
+      <div class="composer-row">
+        <textarea
+          ref={field}
+          class="input composer-field"
+          rows={1}
+          aria-label="Your answer"
+          aria-describedby="composer-hint"
+          placeholder="Write an answer"
+          value={text}
+          onInput={(event) => changed(event.currentTarget.value)}
+          onBlur={() => thread.setTyping(false)}
+          onKeyDown={(event) => {
+            if (event.isComposing) return
+            if (event.key === 'Enter' && !event.shiftKey) {
+              event.preventDefault()
+              send()
+            } else if (event.key === 'Escape') {
+              event.currentTarget.blur()
+              document.querySelector<HTMLElement>('.row[aria-current]')?.focus()
+            }
+          }}
+        />
+        <button type="submit" class="button primary send" disabled={!sendable} aria-label="Send">
+          <Icon name="send" />
+        </button>
+      </div>
+      <p class={left < 0 ? 'hint field-error' : 'hint'} id="composer-hint">
+        {text.length > countFrom
+          ? `${left} of ${maxLength} characters left`
+          : 'Enter sends, Shift + Enter begins a line'}
+      </p>
+    </form>
+  )
+}

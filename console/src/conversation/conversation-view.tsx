@@ -1,0 +1,152 @@
+import { useSignalEffect } from '@preact/signals'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
+import { useConsole } from '../console-context.ts'
+import { visitorName } from '../inbox/inbox-merge.ts'
+import { pathOf } from '../router.ts'
+import { Avatar } from '../ui/avatar.tsx'
+import { useAction } from '../ui/dialog.tsx'
+import { Icon } from '../ui/icon.tsx'
+import { Empty, FailureNotice } from '../ui/notice.tsx'
+import { Composer } from './composer.tsx'
+import { Details } from './details.tsx'
+import { MessageLog } from './message-log.tsx'
+import { createThread, type Thread } from './thread.ts'
+
+/** One conversation: what was said, the answer box, and on its side who it is. */
+export function ConversationView({ conversationId, details }: { conversationId: string; details: boolean }) {
+  const console_ = useConsole()
+  const { api, inbox, drafts, session, announcer, router, shortcuts } = console_
+  const thread = useMemo(
+    () =>
+      createThread({
+        api,
+        inbox,
+        drafts,
+        conversationId,
+        agentName: () => session.displayName,
+        onVisitorMessage: ({ body }) => announcer.say(`New message: ${body}`),
+        now: Date.now,
+      }),
+    [conversationId],
+  )
+  useEffect(() => () => thread.stop(), [thread])
+  useVisibility(thread)
+  const { busy, failure, run } = useAction()
+  const composer = useRef<HTMLTextAreaElement>(null)
+  const conversation = thread.conversation.value
+  const mine = conversation?.agent?.displayName === session.displayName
+  const path = (open: boolean) => pathOf({ view: 'conversation', conversationId, details: open })
+
+  const assign = () =>
+    run(async () => {
+      const assigned = thread.conversation.peek()?.agent?.displayName === session.displayName
+      await thread.assign(assigned ? undefined : session.displayName)
+      announcer.say(assigned ? 'The assignment is taken back.' : 'The conversation is assigned to you.')
+    })
+  useEffect(
+    () =>
+      shortcuts.bind({
+        r: () => composer.current?.focus(),
+        a: () => void assign(),
+        i: () => router.go(path(!details)),
+      }),
+    [thread, details],
+  )
+
+  if (!conversation && thread.failure.value && !thread.loading.value) {
+    return (
+      <div class="thread" data-focus-first>
+        <Empty icon="warning" title="This conversation cannot be shown">
+          <p>{thread.failure.value.text}</p>
+          <div class="button-row">
+            <button type="button" class="button" onClick={() => void thread.reload()}>
+              Try again
+            </button>
+            <a class="button" href={pathOf({ view: 'inbox' })}>
+              To the inbox
+            </a>
+          </div>
+        </Empty>
+      </div>
+    )
+  }
+
+  const name = visitorName(conversation ?? { conversationId, visitor: undefined })
+  const closed = conversation?.status === ConversationStatus.CLOSED
+  const verified = conversation?.visitor?.identityState === 'verified'
+  return (
+    <>
+      <section class="thread" aria-label="Conversation" data-focus-first={details ? undefined : true}>
+        <header class="thread-head">
+          <a class="icon-button only-narrow" href={pathOf({ view: 'inbox' })} aria-label="Back to the list">
+            <Icon name="back" />
+          </a>
+          <Avatar name={name} id={conversationId} verified={verified} />
+          <div class="thread-title">
+            <h2 tabIndex={-1}>{name}</h2>
+            <p>
+              {verified ? 'Verified' : 'Anonymous'}
+              {closed && ' · Closed'}
+              {conversation?.agent &&
+                ` · ${mine ? 'Assigned to you' : `Assigned to ${conversation.agent.displayName}`}`}
+            </p>
+          </div>
+          <div class="thread-actions">
+            <button type="button" class="button small" disabled={busy || !conversation} onClick={assign}>
+              {mine ? 'Unassign' : 'Assign to me'}
+            </button>
+            {!closed && (
+              <button
+                type="button"
+                class="button small"
+                disabled={busy || !conversation}
+                onClick={() =>
+                  run(async () => {
+                    await thread.close()
+                    announcer.say('The conversation is closed.')
+                  })
+                }
+              >
+                Close
+              </button>
+            )}
+            <a class="icon-button only-medium" href={path(!details)} aria-label="Details of the visitor">
+              <Icon name="info" />
+            </a>
+          </div>
+        </header>
+        <FailureNotice failure={failure} />
+        <FailureNotice failure={thread.failure.value} retry={() => void thread.reload()} />
+        <MessageLog thread={thread} name={name} me={session.displayName} composer={composer} />
+        <Composer thread={thread} closed={closed} field={composer} />
+      </section>
+      <Details thread={thread} name={name} backPath={path(false)} open={details} />
+    </>
+  )
+}
+
+/** Messages count as read while their page is on the screen of somebody who is there. */
+function useVisibility(thread: Thread) {
+  const [seen, setSeen] = useState(isSeen)
+  useEffect(() => {
+    const look = () => setSeen(isSeen())
+    const events = ['focus', 'blur'] as const
+    for (const name of events) window.addEventListener(name, look)
+    document.addEventListener('visibilitychange', look)
+    return () => {
+      for (const name of events) window.removeEventListener(name, look)
+      document.removeEventListener('visibilitychange', look)
+    }
+  }, [])
+  useEffect(() => {
+    thread.setVisible(seen)
+    return () => thread.setVisible(false)
+  }, [thread, seen])
+  useSignalEffect(() => {
+    // A page that was just loaded is looked at as well.
+    if (!thread.loading.value) thread.setVisible(isSeen())
+  })
+}
+
+const isSeen = () => document.visibilityState === 'visible' && document.hasFocus()

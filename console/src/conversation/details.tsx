@@ -1,0 +1,258 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { Session } from '#proto/session/v1/session_pb.js'
+import { useConsole } from '../console-context.ts'
+import { pathOf } from '../router.ts'
+import { Confirm } from '../ui/dialog.tsx'
+import { Field } from '../ui/field.tsx'
+import { Icon } from '../ui/icon.tsx'
+import { Loading } from '../ui/notice.tsx'
+import { Fact, Facts } from '../ui/page.tsx'
+import { When } from '../ui/when.tsx'
+import { CommandsPanel } from './commands-panel.tsx'
+import { safeHref } from './links.ts'
+import type { Thread } from './thread.ts'
+
+const refreshMs = 20_000
+
+/** Who is on the other side: page, identity, session, and what can be asked of them. */
+export function Details({
+  thread,
+  name,
+  backPath,
+  open,
+}: {
+  thread: Thread
+  name: string
+  backPath: string
+  open: boolean
+}) {
+  const session = thread.session.value
+  useEffect(() => {
+    const timer = setInterval(() => document.visibilityState === 'visible' && void thread.refreshSession(), refreshMs)
+    return () => clearInterval(timer)
+  }, [thread])
+
+  return (
+    <aside class="details" aria-label="Details of the visitor" data-focus-first={open ? true : undefined}>
+      <header class="details-head">
+        <a class="icon-button only-medium" href={backPath} aria-label="Back to the conversation">
+          <Icon name="back" />
+        </a>
+        <h2 tabIndex={-1}>Visitor</h2>
+      </header>
+      {session ? (
+        <div class="details-body">
+          <PageSection session={session} />
+          <IdentitySection session={session} />
+          <CommandsPanel thread={thread} session={session} />
+          <SessionSection session={session} />
+          <Measures thread={thread} session={session} name={name} />
+        </div>
+      ) : thread.loading.value ? (
+        <Loading label="The visitor’s details are being loaded" />
+      ) : (
+        <p class="details-none hint">Nothing is known of this visitor: no session of theirs has written here.</p>
+      )}
+    </aside>
+  )
+}
+
+function PageSection({ session: { pageContext, pageContextAt } }: { session: Session }) {
+  const href = safeHref(pageContext?.url)
+  return (
+    <section class="details-section">
+      <h3>Page</h3>
+      {pageContext && href ? (
+        <>
+          <a class="page-link" href={href} target="_blank" rel="noopener noreferrer">
+            <span class="page-link-title">{pageContext.title || href}</span>
+            <span class="page-link-url">{pageContext.url.replace(/^https?:\/\//, '')}</span>
+          </a>
+          <Facts>
+            <Fact name="Seen">
+              <When at={pageContextAt} />
+            </Fact>
+            <Fact name="Came from">{pageContext.referrer}</Fact>
+            <Fact name="Window">
+              {pageContext.viewport && `${pageContext.viewport.width} × ${pageContext.viewport.height}`}
+            </Fact>
+          </Facts>
+        </>
+      ) : (
+        <p class="hint">The page has not been reported.</p>
+      )}
+    </section>
+  )
+}
+
+function IdentitySection({ session }: { session: Session }) {
+  const { identityState, displayName, externalSubject, verifiedAt, context } = session
+  if (identityState !== 'verified') {
+    return (
+      <section class="details-section">
+        <h3>Identity</h3>
+        <p class="hint">Anonymous. The site has not vouched for this visitor.</p>
+      </section>
+    )
+  }
+  return (
+    <section class="details-section">
+      <h3>
+        Identity <span class="tag ok">Verified</span>
+      </h3>
+      <Facts>
+        <Fact name="Name">{displayName}</Fact>
+        <Fact name="Subject">
+          <span class="mono">{externalSubject}</span>
+        </Fact>
+        <Fact name="Verified">
+          <When at={verifiedAt} />
+        </Fact>
+        {Object.entries(context ?? {}).map(([key, value]) => (
+          <Fact key={key} name={key}>
+            {String(value)}
+          </Fact>
+        ))}
+      </Facts>
+      {context && Object.keys(context).length > 0 && (
+        <p class="hint">What the site says of them. For information; it grants nothing.</p>
+      )}
+    </section>
+  )
+}
+
+const stateNames: Record<string, string> = {
+  active: 'Active',
+  expired: 'Expired',
+  closed: 'Closed',
+  revoked: 'Revoked',
+  banned: 'Banned',
+}
+
+function SessionSection({ session }: { session: Session }) {
+  const { state, createdAt, expiresAt, origin, locale, publicSiteKey, sessionId } = session
+  return (
+    <section class="details-section">
+      <h3>
+        Session <span class={state === 'active' ? 'tag ok' : 'tag warn'}>{stateNames[state] ?? state}</span>
+      </h3>
+      <Facts>
+        <Fact name="Began">
+          <When at={createdAt} />
+        </Fact>
+        <Fact name={state === 'active' ? 'Renews by' : 'Ended by'}>
+          <When at={expiresAt} />
+        </Fact>
+        <Fact name="Site">{origin}</Fact>
+        <Fact name="Language">{locale}</Fact>
+        <Fact name="Installation">
+          <a class="mono" href={pathOf({ view: 'installation', siteKey: publicSiteKey })}>
+            {publicSiteKey}
+          </a>
+        </Fact>
+        <Fact name="Id">
+          <span class="mono breakable">{sessionId}</span>
+        </Fact>
+      </Facts>
+    </section>
+  )
+}
+
+type Measure = 'revoke' | 'ban' | 'unban'
+
+function Measures({ thread, session, name }: { thread: Thread; session: Session; name: string }) {
+  const { api, announcer } = useConsole()
+  const [asked, setAsked] = useState<Measure>()
+  const [reason, setReason] = useState('')
+  const [unbanned, setUnbanned] = useState(false)
+  const { sessionId, state } = session
+  const close = () => setAsked(undefined)
+
+  async function done(call: Promise<{ session?: Session }>, text: string) {
+    const answer = await call
+    thread.takeSession(answer.session)
+    announcer.say(text)
+  }
+
+  return (
+    <section class="details-section">
+      <h3>Measures</h3>
+      {unbanned && <p class="hint">The ban is lifted. The visitor can begin a new session; the old ones stay ended.</p>}
+      <div class="button-row">
+        {state === 'active' && (
+          <button type="button" class="button small" onClick={() => setAsked('revoke')}>
+            Revoke session
+          </button>
+        )}
+        {state !== 'banned' && (
+          <button type="button" class="button small danger-quiet" onClick={() => setAsked('ban')}>
+            Ban visitor
+          </button>
+        )}
+        {state === 'banned' && !unbanned && (
+          <button type="button" class="button small" onClick={() => setAsked('unban')}>
+            Lift the ban
+          </button>
+        )}
+      </div>
+      {asked === 'revoke' && (
+        <Confirm
+          title={`Revoke ${name}’s session?`}
+          action="Revoke session"
+          danger
+          onClose={close}
+          onConfirm={() => done(api.sessions.revokeSession({ sessionId }), 'The session is revoked.')}
+        >
+          <p>
+            This session ends for good, within a second, on every page where it is open. The visitor is told and can
+            begin a new session. The conversation stays.
+          </p>
+        </Confirm>
+      )}
+      {asked === 'ban' && (
+        <Confirm
+          title={`Ban ${name}?`}
+          action="Ban visitor"
+          danger
+          onClose={close}
+          onConfirm={async () => {
+            await done(api.sessions.banVisitor({ sessionId, reason: reason.trim() }), 'The visitor is banned.')
+            setUnbanned(false)
+          }}
+        >
+          <p>
+            Every live session of this visitor ends within a second and no new one is given to them
+            {session.identityState === 'verified'
+              ? ': neither to this browser nor to this verified person on any other.'
+              : ' on this browser.'}{' '}
+            The visitor is told of the ban, never of the reason. You can lift it again.
+          </p>
+          <Field label="Reason" hint="For the record. Visitors never see it.">
+            {(attributes) => (
+              <input
+                {...attributes}
+                class="input"
+                maxLength={512}
+                value={reason}
+                onInput={(event) => setReason(event.currentTarget.value)}
+              />
+            )}
+          </Field>
+        </Confirm>
+      )}
+      {asked === 'unban' && (
+        <Confirm
+          title={`Lift the ban on ${name}?`}
+          action="Lift the ban"
+          onClose={close}
+          onConfirm={async () => {
+            await done(api.sessions.unbanVisitor({ sessionId }), 'The ban is lifted.')
+            setUnbanned(true)
+          }}
+        >
+          <p>The visitor can begin a new session again. Sessions that the ban ended stay ended.</p>
+        </Confirm>
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,65 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Command } from '#proto/command/v1/command_pb.js'
+import type { Api } from '../api.ts'
+import { useConsole } from '../console-context.ts'
+import { Dialog, useAction } from '../ui/dialog.tsx'
+import { FailureNotice } from '../ui/notice.tsx'
+
+/** An uploaded picture, fetched when somebody wants to see it and forgotten when they have. */
+export function Screenshot({ command }: { command: Command }) {
+  const { api } = useConsole()
+  const { busy, failure, run } = useAction()
+  const [src, setSrc] = useState<string>()
+  const shown = useRef<string | undefined>(undefined)
+  const about = command.purpose ? `Screenshot: ${command.purpose}` : 'Screenshot of the visitor’s page'
+
+  function forget() {
+    if (shown.current !== undefined) URL.revokeObjectURL(shown.current)
+    shown.current = undefined
+    setSrc(undefined)
+  }
+  useEffect(() => forget, [])
+
+  return (
+    <>
+      <FailureNotice failure={failure} />
+      <button
+        type="button"
+        class="button small"
+        disabled={busy}
+        onClick={() =>
+          run(async () => {
+            shown.current = URL.createObjectURL(await fetchScreenshot(api, command.commandId))
+            setSrc(shown.current)
+          })
+        }
+      >
+        {busy ? 'Loading…' : `Show the picture (${Math.ceil((command.byteLength ?? 0) / 1024)} KiB)`}
+      </button>
+      {src !== undefined && (
+        <Dialog title={about} onClose={forget} wide>
+          <div class="dialog-body">
+            <img class="screenshot" src={src} alt="The visitor’s page, as they shared it" />
+          </div>
+        </Dialog>
+      )}
+    </>
+  )
+}
+
+const imageTypes = ['image/png', 'image/jpeg', 'image/webp']
+
+async function fetchScreenshot({ commands }: Api, commandId: string): Promise<Blob> {
+  const chunks: Uint8Array<ArrayBuffer>[] = []
+  let type = ''
+  let expected = 0
+  for await (const { part } of commands.getScreenshot({ commandId })) {
+    if (part.case === 'header') {
+      type = part.value.contentType
+      expected = part.value.byteLength
+    } else if (part.case === 'chunk') chunks.push(part.value as Uint8Array<ArrayBuffer>)
+  }
+  const blob = new Blob(chunks, { type: imageTypes.includes(type) ? type : 'application/octet-stream' })
+  if (blob.size !== expected) throw new Error('the picture is not whole')
+  return blob
+}

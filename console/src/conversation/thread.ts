@@ -1,0 +1,263 @@
+import { type ReadonlySignal, signal } from '@preact/signals'
+import type { Conversation, InboxEvent, Message } from '#proto/messaging/v1/messaging_pb.js'
+import { TypingState } from '#proto/messaging/v1/messaging_pb.js'
+import type { Session } from '#proto/session/v1/session_pb.js'
+import type { Api } from '../api.ts'
+import { describeFailure, type Failure } from '../failures.ts'
+import type { Inbox } from '../inbox/inbox.ts'
+import { typingLastsMs } from '../inbox/inbox-merge.ts'
+import type { Drafts } from './drafts.ts'
+import { lastBefore, mergeMessages, withState } from './message-merge.ts'
+import { createOutgoing, type Outgoing } from './outgoing.ts'
+
+export interface Thread {
+  readonly conversationId: string
+  conversation: ReadonlySignal<Conversation | undefined>
+  messages: ReadonlySignal<readonly Message[]>
+  hasOlder: ReadonlySignal<boolean>
+  /** The first page is on its way. */
+  loading: ReadonlySignal<boolean>
+  loadingOlder: ReadonlySignal<boolean>
+  failure: ReadonlySignal<Failure | undefined>
+  visitorTypes: ReadonlySignal<boolean>
+  session: ReadonlySignal<Session | undefined>
+  /** Counts what happened to commands, so that they are looked at again. */
+  commandNews: ReadonlySignal<number>
+  outgoing: Outgoing
+  loadOlder(): Promise<void>
+  reload(): Promise<void>
+  refreshSession(): Promise<void>
+  /** The operator sees the messages, or does not any more. */
+  setVisible(visible: boolean): void
+  setTyping(types: boolean): void
+  assign(displayName: string | undefined): Promise<void>
+  close(): Promise<void>
+  takeSession(session: Session | undefined): void
+  stop(): void
+}
+
+export interface ThreadDependencies {
+  api: Pick<Api, 'messaging' | 'sessions'>
+  inbox: Pick<Inbox, 'follow' | 'take'>
+  drafts: Drafts
+  conversationId: string
+  /** The agent whom the visitor sees. */
+  agentName: () => string
+  /** A message of the visitor has come. */
+  onVisitorMessage: (message: Message) => void
+  now: () => number
+}
+
+const pageSize = 50
+const beyondTheEnd = 2 ** 31 - 1
+const typingAgainMs = 5000
+
+/** One open conversation: its messages, who is on the other side, and what the operator does there. */
+export function createThread(dependencies: ThreadDependencies): Thread {
+  const { api, inbox, drafts, conversationId, agentName, onVisitorMessage, now } = dependencies
+  const { messaging, sessions } = api
+  const conversation = signal<Conversation | undefined>(undefined)
+  const messages = signal<readonly Message[]>([])
+  const hasOlder = signal(false)
+  const loading = signal(true)
+  const loadingOlder = signal(false)
+  const failure = signal<Failure | undefined>(undefined)
+  const visitorTypes = signal(false)
+  const session = signal<Session | undefined>(undefined)
+  const commandNews = signal(0)
+  let visible = false
+  let marking = false
+  let stopped = false
+  let typingTimer: ReturnType<typeof setTimeout> | undefined
+  let typingSentAt = 0
+  let typingSent = false
+
+  const outgoing = createOutgoing({
+    messaging,
+    drafts,
+    conversationId,
+    agentName,
+    onSent: (message) => add([message]),
+  })
+
+  function add(more: readonly Message[]) {
+    messages.value = mergeMessages(messages.value, more)
+    void mark()
+  }
+
+  /** Tells how far the visitor's messages have come: to this console, and before the operator's eyes. */
+  async function mark() {
+    if (marking || stopped) return
+    marking = true
+    try {
+      for (let upToSequence = 1; upToSequence > 0; ) {
+        const state = visible ? 'read' : 'delivered'
+        upToSequence = lastBefore(messages.value, state)
+        if (upToSequence === 0) break
+        for (let remaining = 1; remaining > 0; ) {
+          ;({ remaining } = await messaging.updateMessageState({ conversationId, upToSequence, state }))
+        }
+        for (const { messageId, sequence, author } of messages.value) {
+          if (author?.kind === 'visitor' && sequence <= upToSequence)
+            messages.value = withState(messages.value, messageId, state)
+        }
+      }
+    } catch {
+      // The next message, look or reconnection tries again.
+    } finally {
+      marking = false
+    }
+  }
+
+  async function loadLatest() {
+    const known = messages.value.at(-1)?.sequence
+    const [page, found] = await Promise.all([
+      messaging.listMessages({ conversationId, beforeSequence: beyondTheEnd, limit: pageSize }),
+      messaging.getConversation({ conversationId }),
+    ])
+    // What came while nobody listened may be more than one page.
+    const oldest = page.messages[0]?.sequence ?? 0
+    for (let after = known; after !== undefined && after < oldest; ) {
+      const missed = await messaging.listMessages({ conversationId, afterSequence: after, limit: pageSize })
+      add(missed.messages)
+      after = missed.hasMore ? missed.messages.at(-1)?.sequence : undefined
+    }
+    if (known === undefined) hasOlder.value = page.hasMore
+    add(page.messages)
+    conversation.value = found.conversation
+  }
+
+  async function reload() {
+    try {
+      await loadLatest()
+      failure.value = undefined
+    } catch (error) {
+      failure.value = describeFailure(error)
+    } finally {
+      loading.value = false
+    }
+    await refreshSession()
+  }
+
+  async function refreshSession() {
+    const sessionId = conversation.value?.sessionId
+    if (!sessionId) return
+    const found = await sessions.getSession({ sessionId }).catch(() => undefined)
+    if (found?.session && !stopped) session.value = found.session
+  }
+
+  function told(now_: Conversation, events: InboxEvent[]) {
+    const before = conversation.value
+    conversation.value = { ...now_, visitor: before?.visitor, lastMessage: before?.lastMessage }
+    for (const event of events) apply(event)
+    if (before?.sessionId !== now_.sessionId || events.some(({ type }) => type.startsWith('session.'))) void renamed()
+  }
+
+  async function renamed() {
+    const found = await messaging.getConversation({ conversationId }).catch(() => undefined)
+    if (found?.conversation) conversation.value = found.conversation
+    await refreshSession()
+  }
+
+  function apply({ type, message, author, occurredAt, messageId, state, clientOperationId }: InboxEvent) {
+    if (message) {
+      const isNew = !messages.value.some((known) => known.messageId === message.messageId)
+      if (clientOperationId !== undefined) outgoing.arrived(clientOperationId)
+      add([message])
+      if (isNew && message.author?.kind === 'visitor') {
+        setVisitorTypes(false)
+        onVisitorMessage(message)
+      }
+    } else if (type === 'message.state.changed' && messageId !== undefined && state !== undefined) {
+      messages.value = withState(messages.value, messageId, state)
+    } else if (type.startsWith('typing.') && author?.kind === 'visitor') {
+      const age = now() - Number(occurredAt?.seconds ?? 0n) * 1000
+      setVisitorTypes(type === 'typing.started' && age < typingLastsMs)
+    } else if (/^(navigation|screenshot)\./.test(type)) commandNews.value += 1
+  }
+
+  function setVisitorTypes(types: boolean) {
+    clearTimeout(typingTimer)
+    visitorTypes.value = types
+    if (types) typingTimer = setTimeout(() => setVisitorTypes(false), typingLastsMs)
+  }
+
+  async function doing(call: Promise<{ conversation?: Conversation }>) {
+    const { conversation: answered } = await call
+    if (!answered) return
+    inbox.take(answered)
+    conversation.value = {
+      ...answered,
+      visitor: conversation.value?.visitor,
+      lastMessage: conversation.value?.lastMessage,
+    }
+  }
+
+  const unfollow = inbox.follow(conversationId, { missed: () => void reload(), told })
+  void reload()
+
+  return {
+    conversationId,
+    conversation,
+    messages,
+    hasOlder,
+    loading,
+    loadingOlder,
+    failure,
+    visitorTypes,
+    session,
+    commandNews,
+    outgoing,
+    reload,
+    refreshSession,
+
+    async loadOlder() {
+      const first = messages.value[0]
+      if (!first || loadingOlder.value) return
+      loadingOlder.value = true
+      try {
+        const page = await messaging.listMessages({ conversationId, beforeSequence: first.sequence, limit: pageSize })
+        hasOlder.value = page.hasMore
+        add(page.messages)
+        failure.value = undefined
+      } catch (error) {
+        failure.value = describeFailure(error)
+      } finally {
+        loadingOlder.value = false
+      }
+    },
+
+    setVisible(now_) {
+      visible = now_
+      if (visible) void mark()
+    },
+
+    setTyping(types) {
+      if (!types && !typingSent) return
+      if (types && typingSent && now() - typingSentAt < typingAgainMs) return
+      typingSent = types
+      typingSentAt = now()
+      const state = types ? TypingState.STARTED : TypingState.STOPPED
+      messaging.setTyping({ conversationId, state, agent: { displayName: agentName() } }).catch(() => {})
+    },
+
+    assign: (displayName) =>
+      doing(
+        displayName === undefined
+          ? messaging.unassignAgent({ conversationId })
+          : messaging.assignAgent({ conversationId, agent: { displayName } }),
+      ),
+
+    close: () => doing(messaging.closeConversation({ conversationId })),
+
+    takeSession(changed) {
+      if (changed) session.value = changed
+    },
+
+    stop() {
+      stopped = true
+      clearTimeout(typingTimer)
+      unfollow()
+    },
+  }
+}

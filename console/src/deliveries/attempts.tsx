@@ -1,0 +1,65 @@
+import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import { useConsole } from '../console-context.ts'
+import { useAction } from '../ui/dialog.tsx'
+import { Icon } from '../ui/icon.tsx'
+import { FailureNotice } from '../ui/notice.tsx'
+import { When } from '../ui/when.tsx'
+import { isRetryable, outcomeText } from './delivery-words.ts'
+import { StatusTag } from './status-tag.tsx'
+
+/** A delivery's attempts, the latest first, and one more where that makes sense. */
+export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[]; onRetried: () => Promise<unknown> }) {
+  const { api, operations, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const latestFirst = [...attempts].sort((one, other) => other.attemptNumber - one.attemptNumber)
+  const latest = latestFirst[0]
+  if (!latest) return null
+
+  function retry({ attemptId }: DeliveryAttempt) {
+    return run(async () => {
+      // One key until there is an answer: a click after a lost answer asks for the same attempt, not for a second one.
+      const target = `retry ${attemptId}`
+      await api.leads.retryDeliveryAttempt({ attemptId, idempotencyKey: operations.keyFor(target) })
+      operations.settle(target)
+      announcer.say('A new attempt is on its way.')
+      await onRetried()
+    })
+  }
+
+  return (
+    <>
+      <FailureNotice failure={failure} />
+      <ol class="attempts">
+        {latestFirst.map((attempt) => (
+          <li key={attempt.attemptId} class="attempt">
+            <span class="attempt-number">#{attempt.attemptNumber}</span>
+            <div class="attempt-text">
+              <div class="attempt-head">
+                <StatusTag status={attempt.status} past={attempt !== latest} />
+                <span>{outcomeText(attempt)}</span>
+              </div>
+              <p class="hint">
+                <When at={attempt.createdAt} full />
+                {attempt.durationMs !== undefined && ` · ${attempt.durationMs} ms`}
+                {attempt.manual && ' · asked for by hand'}
+                {attempt === latest && attempt.nextRetryAt && attempt.status === DeliveryStatus.RETRY_SCHEDULED && (
+                  <>
+                    {' · next try '}
+                    <When at={attempt.nextRetryAt} full />
+                  </>
+                )}
+              </p>
+              <p class="hint mono breakable">{attempt.correlationId}</p>
+            </div>
+            {attempt === latest && isRetryable(attempt.status) && (
+              <button type="button" class="button small" disabled={busy} onClick={() => retry(attempt)}>
+                <Icon name="refresh" />
+                Retry now
+              </button>
+            )}
+          </li>
+        ))}
+      </ol>
+    </>
+  )
+}

@@ -1,0 +1,52 @@
+import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
+import { conversationPath } from '../router.ts'
+import { Avatar } from '../ui/avatar.tsx'
+import { When } from '../ui/when.tsx'
+import { type InboxEntry, isUnread, visitorName } from './inbox-merge.ts'
+
+export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: boolean; me: string }) {
+  const { conversation, typingSince } = entry
+  const { conversationId, lastMessage, lastMessageAt, visitor, agent, status } = conversation
+  const name = visitorName(conversation)
+  const unread = isUnread(entry)
+  const verified = visitor?.identityState === 'verified'
+  const from = lastMessage?.author?.kind === 'agent' ? authorOf(lastMessage.author.displayName, me) : ''
+  return (
+    <li>
+      <a
+        class={unread ? 'row unread' : 'row'}
+        href={conversationPath(conversationId)}
+        aria-current={open ? 'true' : undefined}
+      >
+        <Avatar name={name} id={conversationId} verified={verified} />
+        <span class="row-text">
+          <span class="row-top">
+            <span class="row-name">{name}</span>
+            {verified && <span class="visually-hidden">, verified</span>}
+            <When at={lastMessageAt} />
+          </span>
+          <span class="row-bottom">
+            {typingSince === undefined ? (
+              <span class="row-preview">
+                {from && <span class="row-from">{from}: </span>}
+                {lastMessage?.body ?? ''}
+              </span>
+            ) : (
+              <span class="row-preview typing">is typing…</span>
+            )}
+            {status === ConversationStatus.CLOSED && <span class="tag">Closed</span>}
+            {agent && <span class="tag">{agent.displayName === me ? 'Mine' : agent.displayName}</span>}
+            {unread && (
+              <span class="unread-mark">
+                <span class="visually-hidden">unread</span>
+              </span>
+            )}
+          </span>
+        </span>
+      </a>
+    </li>
+  )
+}
+
+const authorOf = (displayName: string | undefined, me: string) =>
+  displayName === me ? 'You' : (displayName ?? 'Agent')

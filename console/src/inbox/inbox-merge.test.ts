@@ -1,0 +1,111 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
+import { describe, expect, it } from 'vitest'
+import {
+  ConversationSchema,
+  ConversationStatus,
+  InboxEventSchema,
+  MessageSchema,
+} from '#proto/messaging/v1/messaging_pb.js'
+import { type Entries, isUnread, mergeChange, mergeList, selectEntries, visitorName } from './inbox-merge.ts'
+
+const message = (sequence: number, kind = 'visitor', state = 'sent') =>
+  create(MessageSchema, { messageId: `msg_${sequence}`, sequence, author: { kind }, body: `m${sequence}`, state })
+const conversation = (lastSequence: number, more: MessageInitShape<typeof ConversationSchema> = {}) =>
+  create(ConversationSchema, {
+    conversationId: 'cnv_1',
+    lastSequence,
+    lastMessageAt: timestampFromMs(lastSequence * 1000),
+    status: ConversationStatus.OPEN,
+    ...more,
+  })
+const event = (sequence: number, more: MessageInitShape<typeof InboxEventSchema>) =>
+  create(InboxEventSchema, { sequence, ...more })
+
+const none: Entries = new Map()
+const listed = (entries: Entries) => entries.get('cnv_1')!.conversation
+
+describe('the inbox', () => {
+  it('keeps what the stream told after a list was asked for, whatever the list says of it', () => {
+    const told = mergeChange(
+      mergeList(none, [conversation(1)], 0),
+      { conversation: conversation(1, { status: ConversationStatus.CLOSED }), events: [] },
+      1,
+    )
+    const late = mergeList(told, [conversation(1, { visitor: { displayName: 'Maria' } })], 0)
+    expect(listed(late)).toMatchObject({ status: ConversationStatus.CLOSED, visitor: { displayName: 'Maria' } })
+    const newer = mergeList(late, [conversation(1)], 1)
+    expect(listed(newer).status).toBe(ConversationStatus.OPEN)
+  })
+
+  it('takes no message twice and none back, in whichever order list and stream come', () => {
+    const change = { conversation: conversation(3), events: [event(3, { message: message(3) })] }
+    const list = [conversation(2, { lastMessage: message(2) })]
+    const one = mergeList(mergeChange(none, change, 1), list, 0)
+    const other = mergeChange(mergeList(none, list, 0), change, 1)
+    expect(listed(one).lastMessage?.messageId).toBe('msg_3')
+    expect(listed(other).lastMessage?.messageId).toBe('msg_3')
+    expect(listed(mergeChange(other, change, 2))).toEqual(listed(other))
+  })
+
+  it('counts a conversation as unread until the visitor’s last word is read, and states go forwards only', () => {
+    const entries = mergeList(none, [conversation(1, { lastMessage: message(1) })], 0)
+    expect(isUnread(entries.get('cnv_1')!)).toBe(true)
+    const state = (to: string, from: Entries) =>
+      mergeChange(
+        from,
+        {
+          conversation: conversation(1),
+          events: [event(2, { type: 'message.state.changed', messageId: 'msg_1', state: to })],
+        },
+        1,
+      )
+    const read = state('read', entries)
+    expect(isUnread(read.get('cnv_1')!)).toBe(false)
+    expect(isUnread(state('delivered', read).get('cnv_1')!)).toBe(false)
+    const answered = mergeChange(
+      entries,
+      { conversation: conversation(2), events: [event(2, { message: message(2, 'agent') })] },
+      1,
+    )
+    expect(isUnread(answered.get('cnv_1')!)).toBe(false)
+  })
+
+  it('shows the visitor’s typing until a stop or a message, and nobody else’s', () => {
+    const typing = (type: string, kind: string) => event(5, { type, author: { kind }, occurredAt: timestampFromMs(5) })
+    const start = mergeList(none, [conversation(1, { lastMessage: message(1) })], 0)
+    const step = (entries: Entries, one: ReturnType<typeof event>) =>
+      mergeChange(entries, { conversation: conversation(1), events: [one] }, 1)
+    const types = step(start, typing('typing.started', 'visitor'))
+    expect(types.get('cnv_1')!.typingSince).toBe(5)
+    expect(step(types, typing('typing.stopped', 'visitor')).get('cnv_1')).not.toHaveProperty('typingSince')
+    expect(step(types, event(6, { message: message(6) })).get('cnv_1')).not.toHaveProperty('typingSince')
+    expect(step(types, event(6, { message: message(6, 'agent') })).get('cnv_1')!.typingSince).toBe(5)
+    expect(step(start, typing('typing.started', 'agent')).get('cnv_1')!.typingSince).toBeUndefined()
+  })
+
+  it('selects by status, by the operator and by what is searched for, the latest first', () => {
+    const entries = mergeList(
+      none,
+      [
+        conversation(1, { conversationId: 'cnv_a', agent: { displayName: 'Ada' } }),
+        conversation(3, { conversationId: 'cnv_b', visitor: { displayName: 'Maria Huber' } }),
+        conversation(2, { conversationId: 'cnv_c', status: ConversationStatus.CLOSED }),
+      ],
+      0,
+    )
+    const ids = (filter: Partial<Parameters<typeof selectEntries>[1]>) =>
+      selectEntries(entries, { status: 'all', mine: false, text: '', ...filter }, 'Ada').map(
+        (entry) => entry.conversation.conversationId,
+      )
+    expect(ids({})).toEqual(['cnv_b', 'cnv_c', 'cnv_a'])
+    expect(ids({ status: 'closed' })).toEqual(['cnv_c'])
+    expect(ids({ mine: true })).toEqual(['cnv_a'])
+    expect(ids({ text: 'hUBer' })).toEqual(['cnv_b'])
+  })
+
+  it('names an anonymous visitor so that they can be told apart', () => {
+    expect(visitorName(conversation(1, { conversationId: 'cnv_x7f3' }))).toBe('Visitor X7F3')
+    expect(visitorName(conversation(1, { visitor: { externalSubject: 'c-1' } }))).toBe('c-1')
+  })
+})

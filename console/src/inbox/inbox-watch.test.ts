@@ -1,0 +1,86 @@
+import { create } from '@bufbuild/protobuf'
+import { Code, ConnectError } from '@connectrpc/connect'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type WatchConversationsResponse, WatchConversationsResponseSchema } from '#proto/messaging/v1/messaging_pb.js'
+import { type LinkState, silenceMs, watchInbox } from './inbox-watch.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const ready = create(WatchConversationsResponseSchema, { frame: { case: 'ready', value: {} } })
+
+/** A stream whose every attempt is a script; without one more it stays silent until it is given up. */
+function watching(scripts: (() => AsyncGenerator<WatchConversationsResponse>)[]) {
+  const states: string[] = []
+  const nudges = new EventTarget()
+  let attempts = 0
+  let readies = 0
+  const watchConversations = (_: unknown, options?: { signal?: AbortSignal }) => {
+    attempts += 1
+    const script = scripts.shift()
+    return script ? script() : silent(options?.signal)
+  }
+  const stop = watchInbox({
+    messaging: { watchConversations } as never,
+    onReady: () => {
+      readies += 1
+    },
+    onChanged: () => {},
+    onState: ({ name }: LinkState) => states.push(name),
+    now: Date.now,
+    random: () => 1,
+    nudges,
+  })
+  return { states, nudges, stop, attempts: () => attempts, readies: () => readies }
+}
+
+async function* silent(signal: AbortSignal | undefined): AsyncGenerator<WatchConversationsResponse> {
+  yield ready
+  await new Promise((_, reject) => signal?.addEventListener('abort', () => reject(new ConnectError('', Code.Canceled))))
+}
+async function* failing(code: Code): AsyncGenerator<WatchConversationsResponse> {
+  yield* []
+  throw new ConnectError('', code)
+}
+
+describe('a watched inbox', () => {
+  it('comes back after pauses that grow, and at once when the browser is online again', async () => {
+    const inbox = watching([
+      () => failing(Code.Unavailable),
+      () => failing(Code.Unavailable),
+      () => failing(Code.Unavailable),
+    ])
+    await vi.advanceTimersByTimeAsync(499)
+    expect(inbox.attempts()).toBe(1)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(inbox.attempts()).toBe(2)
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(inbox.attempts()).toBe(3)
+    inbox.nudges.dispatchEvent(new Event('online'))
+    await vi.advanceTimersByTimeAsync(0)
+    expect(inbox.attempts()).toBe(4)
+    expect(inbox.readies()).toBe(1)
+    inbox.stop()
+  })
+
+  it('takes silence for a dead stream', async () => {
+    const inbox = watching([])
+    await vi.advanceTimersByTimeAsync(silenceMs - 1)
+    expect(inbox.states).toEqual(['connecting', 'live'])
+    await vi.advanceTimersByTimeAsync(1 + 500)
+    expect(inbox.states).toEqual(['connecting', 'live', 'waiting', 'connecting', 'live'])
+    inbox.stop()
+  })
+
+  it('stays away when it is refused, and when it was stopped', async () => {
+    const refused = watching([() => failing(Code.PermissionDenied)])
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(refused.attempts()).toBe(1)
+    expect(refused.states.at(-1)).toBe('refused')
+    const stopped = watching([])
+    await vi.advanceTimersByTimeAsync(10)
+    stopped.stop()
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(stopped.attempts()).toBe(1)
+  })
+})

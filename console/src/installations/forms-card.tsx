@@ -1,0 +1,176 @@
+import { useState } from 'preact/hooks'
+import { useConsole } from '../console-context.ts'
+import { issueText } from '../failures.ts'
+import { useAction } from '../ui/dialog.tsx'
+import { Icon } from '../ui/icon.tsx'
+import { FailureNotice } from '../ui/notice.tsx'
+import { Card } from '../ui/page.tsx'
+import type { InstallationPart } from './installation-view.tsx'
+
+interface EditedField {
+  /** Names the row while it is edited. */
+  key: number
+  name: string
+  label: string
+  type: string
+  required: boolean
+}
+
+type FormName = 'preChat' | 'offline'
+
+const titles: Record<FormName, string> = { preChat: 'Pre-chat form', offline: 'Offline form' }
+const types = [
+  ['text', 'Text'],
+  ['email', 'E-mail'],
+  ['tel', 'Telephone'],
+  ['textarea', 'Long text'],
+] as const
+const maxFields = 20
+
+/** What the two forms ask. Whether they are shown is a capability. */
+export function FormsCard(part: InstallationPart) {
+  return (
+    <Card title="Forms">
+      <FormEditor form="preChat" {...part} />
+      <FormEditor form="offline" {...part} />
+    </Card>
+  )
+}
+
+let nextKey = 0
+
+function FormEditor({ form, installation, onChanged }: InstallationPart & { form: FormName }) {
+  const { api, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const saved = installation.forms?.[form]?.fields ?? []
+  const [fields, setFields] = useState<EditedField[]>(() =>
+    saved.map(({ name, label, type, required }) => ({ key: nextKey++, name, label, type, required })),
+  )
+  const set = (key: number, change: Partial<EditedField>) =>
+    setFields(fields.map((field) => (field.key === key ? { ...field, ...change } : field)))
+  const changed =
+    JSON.stringify(fields.map(({ key: _, ...rest }) => rest)) !==
+    JSON.stringify(saved.map(({ name, label, type, required }) => ({ name, label, type, required })))
+
+  function move(index: number, step: number) {
+    const moved = [...fields]
+    const [field] = moved.splice(index, 1)
+    moved.splice(index + step, 0, field!)
+    setFields(moved)
+  }
+
+  function save(event: Event) {
+    event.preventDefault()
+    void run(async () => {
+      const answer = await api.workspaces.updateInstallation({
+        siteKey: installation.publicSiteKey,
+        forms: { [form]: { fields: fields.map(({ key: _, ...field }) => field) } },
+      })
+      if (answer.installation) onChanged(answer.installation)
+      announcer.say(`The ${titles[form].toLowerCase()} is saved.`)
+    })
+  }
+
+  return (
+    <form class="form-editor" onSubmit={save} noValidate aria-label={titles[form]}>
+      <h3>{titles[form]}</h3>
+      {fields.length === 0 && <p class="hint">It asks nothing yet.</p>}
+      {fields.length > 0 && (
+        <ol class="form-fields">
+          {fields.map(({ key, name, label, type, required }, index) => (
+            <li key={key} class="form-field">
+              <label>
+                Label
+                <input
+                  class="input"
+                  maxLength={128}
+                  value={label}
+                  onInput={(event) => set(key, { label: event.currentTarget.value })}
+                />
+              </label>
+              <label>
+                Name of the lead’s field
+                <input
+                  class="input mono"
+                  maxLength={64}
+                  value={name}
+                  onInput={(event) => set(key, { name: event.currentTarget.value })}
+                />
+              </label>
+              <label>
+                Kind
+                <select class="input" value={type} onChange={(event) => set(key, { type: event.currentTarget.value })}>
+                  {types.map(([value, text]) => (
+                    <option key={value} value={value}>
+                      {text}
+                    </option>
+                  ))}
+                </select>
+              </label>
+              <label class="check">
+                <input
+                  type="checkbox"
+                  checked={required}
+                  onChange={(event) => set(key, { required: event.currentTarget.checked })}
+                />
+                Required
+              </label>
+              <div class="form-field-actions">
+                <button
+                  type="button"
+                  class="icon-button"
+                  aria-label={`Move ${label || 'field'} up`}
+                  disabled={index === 0}
+                  onClick={() => move(index, -1)}
+                >
+                  <Icon name="up" />
+                </button>
+                <button
+                  type="button"
+                  class="icon-button"
+                  aria-label={`Move ${label || 'field'} down`}
+                  disabled={index === fields.length - 1}
+                  onClick={() => move(index, 1)}
+                >
+                  <Icon name="down" />
+                </button>
+                <button
+                  type="button"
+                  class="icon-button"
+                  aria-label={`Remove ${label || 'field'}`}
+                  onClick={() => setFields(fields.filter((field) => field.key !== key))}
+                >
+                  <Icon name="trash" />
+                </button>
+              </div>
+            </li>
+          ))}
+        </ol>
+      )}
+      {failure && failure.issues.length > 0 ? (
+        <ul class="field-error" role="alert">
+          {failure.issues.map((issue) => (
+            <li key={`${issue.path} ${issue.rule}`}>{issueText(issue)}</li>
+          ))}
+        </ul>
+      ) : (
+        <FailureNotice failure={failure} />
+      )}
+      <div class="button-row">
+        <button
+          type="button"
+          class="button small"
+          disabled={fields.length >= maxFields}
+          onClick={() => setFields([...fields, { key: nextKey++, name: '', label: '', type: 'text', required: false }])}
+        >
+          <Icon name="plus" />
+          Add a field
+          <span class="visually-hidden"> to the {titles[form].toLowerCase()}</span>
+        </button>
+        <button type="submit" class="button primary small" disabled={busy || !changed}>
+          Save {titles[form].toLowerCase()}
+        </button>
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,133 @@
+import { computed, type ReadonlySignal, signal } from '@preact/signals'
+
+/** A place in the console, as its address says it. */
+export type Route =
+  | { view: 'inbox' }
+  | { view: 'conversation'; conversationId: string; details: boolean }
+  | { view: 'installations' }
+  | { view: 'installation'; siteKey: string }
+  | { view: 'leads' }
+  | { view: 'lead'; leadId: string }
+  | { view: 'deliveries'; status?: string; subscriptionId?: string }
+  | { view: 'delivery'; deliveryId: string }
+  | { view: 'subscriptions' }
+  | { view: 'new-subscription' }
+  | { view: 'subscription'; subscriptionId: string }
+  | { view: 'unknown' }
+
+export const base = '/console'
+
+/** The route of an address; what no view has is `unknown`. */
+export function parseRoute(address: string): Route {
+  const { pathname, searchParams } = new URL(address, 'http://console')
+  const [area = '', id, more] = pathname.slice(base.length).split('/').filter(Boolean).map(decode)
+  switch (area) {
+    case '':
+    case 'conversations':
+      return id === undefined
+        ? { view: 'inbox' }
+        : { view: 'conversation', conversationId: id, details: more === 'details' }
+    case 'installations':
+      return id === undefined ? { view: 'installations' } : { view: 'installation', siteKey: id }
+    case 'leads':
+      return id === undefined ? { view: 'leads' } : { view: 'lead', leadId: id }
+    case 'deliveries': {
+      if (id !== undefined) return { view: 'delivery', deliveryId: id }
+      const status = searchParams.get('status')
+      const subscriptionId = searchParams.get('subscription')
+      return { view: 'deliveries', ...(status && { status }), ...(subscriptionId && { subscriptionId }) }
+    }
+    case 'subscriptions':
+      if (id === undefined) return { view: 'subscriptions' }
+      return id === 'new' ? { view: 'new-subscription' } : { view: 'subscription', subscriptionId: id }
+    default:
+      return { view: 'unknown' }
+  }
+}
+
+/** The address of a route. */
+export function pathOf(route: Exclude<Route, { view: 'unknown' }>): string {
+  switch (route.view) {
+    case 'inbox':
+      return `${base}/conversations`
+    case 'conversation':
+      return `${base}/conversations/${encodeURIComponent(route.conversationId)}${route.details ? '/details' : ''}`
+    case 'installation':
+      return `${base}/installations/${encodeURIComponent(route.siteKey)}`
+    case 'lead':
+      return `${base}/leads/${encodeURIComponent(route.leadId)}`
+    case 'delivery':
+      return `${base}/deliveries/${encodeURIComponent(route.deliveryId)}`
+    case 'subscription':
+      return `${base}/subscriptions/${encodeURIComponent(route.subscriptionId)}`
+    case 'new-subscription':
+      return `${base}/subscriptions/new`
+    case 'deliveries': {
+      const query = new URLSearchParams()
+      if (route.status) query.set('status', route.status)
+      if (route.subscriptionId) query.set('subscription', route.subscriptionId)
+      return `${base}/deliveries${query.size > 0 ? `?${query}` : ''}`
+    }
+    default:
+      return `${base}/${route.view}`
+  }
+}
+
+export const conversationPath = (conversationId: string) =>
+  pathOf({ view: 'conversation', conversationId, details: false })
+
+export interface Router {
+  route: ReadonlySignal<Route>
+  /** Goes to a path of the console. */
+  go(path: string, options?: { replace?: boolean }): void
+  stop(): void
+}
+
+/** Follows the address bar by the History API: links of the console change the route without a new page. */
+export function createRouter(window: Window): Router {
+  const { location, history, document } = window
+  const address = signal(location.href)
+  const read = () => {
+    address.value = location.href
+  }
+
+  function go(path: string, { replace = false } = {}) {
+    if (path !== location.pathname + location.search) history[replace ? 'replaceState' : 'pushState'](null, '', path)
+    read()
+  }
+
+  function follow(event: MouseEvent) {
+    if (
+      event.defaultPrevented ||
+      event.button !== 0 ||
+      event.metaKey ||
+      event.ctrlKey ||
+      event.shiftKey ||
+      event.altKey
+    )
+      return
+    const link = (event.target as Element).closest?.('a[href]') as HTMLAnchorElement | null
+    if (!link || link.target || link.origin !== location.origin || !link.pathname.startsWith(`${base}/`)) return
+    event.preventDefault()
+    go(link.pathname + link.search)
+  }
+
+  window.addEventListener('popstate', read)
+  document.addEventListener('click', follow)
+  return {
+    route: computed(() => parseRoute(address.value)),
+    go,
+    stop() {
+      window.removeEventListener('popstate', read)
+      document.removeEventListener('click', follow)
+    },
+  }
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}

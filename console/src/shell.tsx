@@ -1,0 +1,193 @@
+import { useSignalEffect } from '@preact/signals'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ConnectionStateLine } from './connection-state.tsx'
+import { useConsole } from './console-context.ts'
+import { DeliveriesView } from './deliveries/deliveries-view.tsx'
+import { DeliveryView } from './deliveries/delivery-view.tsx'
+import { InboxView } from './inbox/inbox-view.tsx'
+import { InstallationView } from './installations/installation-view.tsx'
+import { InstallationsView } from './installations/installations-view.tsx'
+import { LeadView } from './leads/lead-view.tsx'
+import { LeadsView } from './leads/leads-view.tsx'
+import { pathOf, type Route } from './router.ts'
+import { ShortcutHelp } from './shortcut-help.tsx'
+import { NewSubscriptionView } from './subscriptions/new-subscription-view.tsx'
+import { SubscriptionView } from './subscriptions/subscription-view.tsx'
+import { SubscriptionsView } from './subscriptions/subscriptions-view.tsx'
+import { formatDistance, formatFull } from './time.ts'
+import { Icon, type IconName } from './ui/icon.tsx'
+import { useLoad } from './ui/load.ts'
+import { Empty } from './ui/notice.tsx'
+import { Page } from './ui/page.tsx'
+
+interface Area {
+  name: string
+  icon: IconName
+  path: string
+  key: string
+  views: Route['view'][]
+}
+
+const areas: Area[] = [
+  { name: 'Inbox', icon: 'inbox', path: pathOf({ view: 'inbox' }), key: 'g i', views: ['inbox', 'conversation'] },
+  { name: 'Leads', icon: 'leads', path: pathOf({ view: 'leads' }), key: 'g l', views: ['leads', 'lead'] },
+  {
+    name: 'Deliveries',
+    icon: 'deliveries',
+    path: pathOf({ view: 'deliveries' }),
+    key: 'g d',
+    views: ['deliveries', 'delivery'],
+  },
+  {
+    name: 'Subscriptions',
+    icon: 'subscriptions',
+    path: pathOf({ view: 'subscriptions' }),
+    key: 'g s',
+    views: ['subscriptions', 'subscription', 'new-subscription'],
+  },
+  {
+    name: 'Installations',
+    icon: 'installations',
+    path: pathOf({ view: 'installations' }),
+    key: 'g n',
+    views: ['installations', 'installation'],
+  },
+]
+
+/** The frame around every view: where one can go, who one is, and whether the inbox is live. */
+export function Shell() {
+  const { session, holder, api, router, inbox, shortcuts } = useConsole()
+  const [helping, setHelping] = useState(false)
+  const main = useRef<HTMLElement>(null)
+  const workspace = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace, [session.token])
+  const route = router.route.value
+  const area = areas.find(({ views }) => views.includes(route.view))
+  const unread = inbox.unread.value
+
+  useEffect(
+    () =>
+      shortcuts.bind({
+        '?': () => setHelping(true),
+        ...Object.fromEntries(areas.map(({ key, path }) => [key, () => router.go(path)])),
+      }),
+    [shortcuts],
+  )
+
+  useSignalEffect(() => {
+    const count = inbox.unread.value
+    document.title = `${count > 0 ? `(${count}) ` : ''}${areaOf(router.route.value)} · Console`
+  })
+  useFocusOnRoute(main)
+
+  return (
+    <div class={`shell view-${route.view}${route.view === 'conversation' && route.details ? ' with-details' : ''}`}>
+      <button type="button" class="skip-link" onClick={() => main.current?.focus()}>
+        Skip to content
+      </button>
+      <nav class="sidebar" aria-label="Console">
+        <div class="workspace">
+          <span class="workspace-mark" aria-hidden="true">
+            <Icon name="inbox" />
+          </span>
+          <span class="workspace-name">{workspace.value?.name ?? session.workspaceId}</span>
+        </div>
+        <ul class="areas">
+          {areas.map(({ name, icon, path }) => (
+            <li key={path}>
+              <a href={path} aria-current={area?.name === name ? 'page' : undefined}>
+                <Icon name={icon} />
+                <span class="area-name">{name}</span>
+                {name === 'Inbox' && unread > 0 && (
+                  <span class="count">
+                    {unread > 99 ? '99+' : unread}
+                    <span class="visually-hidden"> unread</span>
+                  </span>
+                )}
+              </a>
+            </li>
+          ))}
+        </ul>
+        <div class="sidebar-foot">
+          <ConnectionStateLine />
+          <div class="operator">
+            <div class="operator-names">
+              <strong>{session.displayName}</strong>
+              <span title={session.expiresAt === undefined ? undefined : formatFull(new Date(session.expiresAt))}>
+                {session.displayName === session.operator ? '' : `${session.operator} · `}
+                {session.expiresAt === undefined
+                  ? 'no end of session'
+                  : `${formatDistance(session.expiresAt - Date.now())} left`}
+              </span>
+            </div>
+            <button type="button" class="icon-button" aria-label="Keyboard shortcuts" onClick={() => setHelping(true)}>
+              <Icon name="help" />
+            </button>
+            <button type="button" class="icon-button" aria-label="Sign out" onClick={() => holder.end('signed_out')}>
+              <Icon name="leave" />
+            </button>
+          </div>
+        </div>
+      </nav>
+      <main id="main" class="main" ref={main} tabIndex={-1}>
+        <View route={route} />
+      </main>
+      {helping && <ShortcutHelp onClose={() => setHelping(false)} />}
+    </div>
+  )
+}
+
+const areaOf = (route: Route) => areas.find(({ views }) => views.includes(route.view))?.name ?? 'Not found'
+
+function View({ route }: { route: Route }) {
+  switch (route.view) {
+    case 'inbox':
+      return <InboxView />
+    case 'conversation':
+      return <InboxView conversationId={route.conversationId} details={route.details} />
+    case 'installations':
+      return <InstallationsView />
+    case 'installation':
+      return <InstallationView key={route.siteKey} siteKey={route.siteKey} />
+    case 'leads':
+      return <LeadsView />
+    case 'lead':
+      return <LeadView key={route.leadId} leadId={route.leadId} />
+    case 'deliveries':
+      return <DeliveriesView status={route.status} subscriptionId={route.subscriptionId} />
+    case 'delivery':
+      return <DeliveryView key={route.deliveryId} deliveryId={route.deliveryId} />
+    case 'subscriptions':
+      return <SubscriptionsView />
+    case 'new-subscription':
+      return <NewSubscriptionView />
+    case 'subscription':
+      return <SubscriptionView key={route.subscriptionId} subscriptionId={route.subscriptionId} />
+    case 'unknown':
+      return (
+        <Page title="Not found">
+          <Empty icon="search" title="There is nothing at this address">
+            <p>
+              <a href={pathOf({ view: 'inbox' })}>Go to the inbox</a>
+            </p>
+          </Empty>
+        </Page>
+      )
+  }
+}
+
+/** A new view takes the focus with its heading, so that a reader begins there; a view's own change of address does not. */
+function useFocusOnRoute(main: { current: HTMLElement | null }) {
+  const { router } = useConsole()
+  const before = useRef<string | undefined>(undefined)
+  const route = router.route.value
+  const place =
+    route.view === 'conversation' ? `conversation ${route.conversationId}${route.details}` : JSON.stringify(route)
+  useEffect(() => {
+    const first = before.current === undefined
+    const onlyFilter = route.view === 'deliveries' && before.current?.includes('"deliveries"')
+    before.current = place
+    if (first || onlyFilter) return
+    const heading = main.current?.querySelector<HTMLElement>('[data-focus-first] h1, [data-focus-first] h2')
+    ;(heading ?? main.current?.querySelector<HTMLElement>('h1') ?? main.current)?.focus()
+  }, [place])
+}

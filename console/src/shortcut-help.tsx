@@ -1,0 +1,74 @@
+import { useConsole } from './console-context.ts'
+import { Dialog } from './ui/dialog.tsx'
+import { Toggle } from './ui/field.tsx'
+
+const groups: { title: string; keys: [string[], string][] }[] = [
+  {
+    title: 'Everywhere',
+    keys: [
+      [['?'], 'This help'],
+      [['g', 'i'], 'Inbox'],
+      [['g', 'l'], 'Leads'],
+      [['g', 'd'], 'Deliveries'],
+      [['g', 's'], 'Subscriptions'],
+      [['g', 'n'], 'Installations'],
+    ],
+  },
+  {
+    title: 'Inbox',
+    keys: [
+      [['j'], 'Next conversation'],
+      [['k'], 'Previous conversation'],
+      [['Enter'], 'Open it'],
+      [['/'], 'Search'],
+    ],
+  },
+  {
+    title: 'Conversation',
+    keys: [
+      [['r'], 'Write an answer'],
+      [['Enter'], 'Send it'],
+      [['Shift', 'Enter'], 'New line'],
+      [['Esc'], 'Leave the answer, back to the list'],
+      [['a'], 'Assign to me, or take it back'],
+      [['i'], 'Details of the visitor'],
+    ],
+  },
+]
+
+export function ShortcutHelp({ onClose }: { onClose: () => void }) {
+  const { shortcuts } = useConsole()
+  return (
+    <Dialog title="Keyboard shortcuts" onClose={onClose} wide>
+      <div class="dialog-body">
+        <div class="shortcut-groups">
+          {groups.map(({ title, keys }) => (
+            <section key={title}>
+              <h3>{title}</h3>
+              <dl class="shortcuts">
+                {keys.map(([names, what]) => (
+                  <div key={what}>
+                    <dt>
+                      {names.map((name) => (
+                        <kbd key={name}>{name}</kbd>
+                      ))}
+                    </dt>
+                    <dd>{what}</dd>
+                  </div>
+                ))}
+              </dl>
+            </section>
+          ))}
+        </div>
+        <Toggle
+          label="Single-key shortcuts"
+          hint="Switch them off if you speak to your machine, or press keys by accident."
+          checked={shortcuts.enabled.value}
+          onChange={(on) => {
+            shortcuts.enabled.value = on
+          }}
+        />
+      </div>
+    </Dialog>
+  )
+}

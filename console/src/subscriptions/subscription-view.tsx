@@ -1,0 +1,287 @@
+import { useState } from 'preact/hooks'
+import { type Subscription, type SubscriptionAudit, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { useConsole } from '../console-context.ts'
+import { pathOf } from '../router.ts'
+import { Confirm, CopyOnce, useAction } from '../ui/dialog.tsx'
+import { EntryList } from '../ui/entry-list.tsx'
+import { Field, Toggle } from '../ui/field.tsx'
+import { useLoad } from '../ui/load.ts'
+import { FailureNotice, Loading, Notice } from '../ui/notice.tsx'
+import { Card, Page } from '../ui/page.tsx'
+import { When } from '../ui/when.tsx'
+import { actionText, commonFields, destinationProblem, disabledText, mappedFieldProblem } from './subscription-words.ts'
+
+export function SubscriptionView({ subscriptionId }: { subscriptionId: string }) {
+  const { api } = useConsole()
+  const loaded = useLoad(() => api.leads.getSubscription({ subscriptionId }), [subscriptionId])
+  const subscription = loaded.value?.subscription
+  return (
+    <Page
+      title={subscription ? hostOf(subscription.destinationUrl) : 'Subscription'}
+      back={{ path: pathOf({ view: 'subscriptions' }), label: 'Subscriptions' }}
+      actions={
+        <a class="button" href={pathOf({ view: 'deliveries', subscriptionId })}>
+          Its deliveries
+        </a>
+      }
+    >
+      <FailureNotice failure={loaded.failure} retry={() => void loaded.reload()} />
+      {!subscription && loaded.loading && <Loading label="The subscription is being loaded" />}
+      {subscription && (
+        <>
+          <StatusCard subscription={subscription} onChanged={loaded.reload} />
+          <EditCard
+            key={String(subscription.updatedAt?.seconds)}
+            subscription={subscription}
+            onChanged={loaded.reload}
+          />
+          <SecretCard subscription={subscription} onChanged={loaded.reload} />
+          <AuditCard audit={loaded.value?.audit ?? []} />
+        </>
+      )}
+    </Page>
+  )
+}
+
+interface PartProps {
+  subscription: Subscription
+  onChanged: () => Promise<void>
+}
+
+function StatusCard({ subscription, onChanged }: PartProps) {
+  const { api, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const [asking, setAsking] = useState(false)
+  const { subscriptionId, status, disabledReason, heldDeliveries } = subscription
+  const enabled = status === SubscriptionStatus.ENABLED
+
+  async function set(to: SubscriptionStatus) {
+    await api.leads.updateSubscription({ subscriptionId, status: to })
+    announcer.say(to === SubscriptionStatus.ENABLED ? 'The subscription is enabled.' : 'The subscription is disabled.')
+    await onChanged()
+  }
+
+  return (
+    <Card
+      title="Status"
+      actions={
+        enabled ? (
+          <button type="button" class="button small" onClick={() => setAsking(true)}>
+            Disable
+          </button>
+        ) : (
+          <button
+            type="button"
+            class="button primary small"
+            disabled={busy}
+            onClick={() => run(() => set(SubscriptionStatus.ENABLED))}
+          >
+            Enable
+          </button>
+        )
+      }
+    >
+      {enabled ? (
+        <Notice tone="success">Enabled. Leads go out.</Notice>
+      ) : (
+        <Notice tone="warning">
+          Disabled. {disabledText(disabledReason)}{' '}
+          {heldDeliveries > 0
+            ? `${heldDeliveries} ${heldDeliveries === 1 ? 'delivery is' : 'deliveries are'} held and will go on when it is enabled.`
+            : 'What comes in the meantime is held, not lost.'}
+        </Notice>
+      )}
+      <FailureNotice failure={failure} />
+      {asking && (
+        <Confirm
+          title="Disable this subscription?"
+          action="Disable"
+          danger
+          onClose={() => setAsking(false)}
+          onConfirm={() => set(SubscriptionStatus.DISABLED)}
+        >
+          <p>
+            Nothing more is sent to this destination. Deliveries that are due are held, none is lost, and they go on
+            when you enable it again. One that is being sent at this moment still ends.
+          </p>
+        </Confirm>
+      )}
+    </Card>
+  )
+}
+
+function EditCard({ subscription, onChanged }: PartProps) {
+  const { api, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const [destinationUrl, setDestination] = useState(subscription.destinationUrl)
+  const [names, setNames] = useState<string[]>(subscription.mappedFields)
+  const [automatic, setAutomatic] = useState(subscription.automatic)
+  const [problem, setProblem] = useState<string>()
+  const changed =
+    destinationUrl !== subscription.destinationUrl ||
+    automatic !== subscription.automatic ||
+    names.join() !== subscription.mappedFields.join()
+
+  function save(event: Event) {
+    event.preventDefault()
+    const wrong = destinationProblem(destinationUrl.trim())
+    setProblem(wrong)
+    if (wrong !== undefined) return
+    void run(async () => {
+      await api.leads.updateSubscription({
+        subscriptionId: subscription.subscriptionId,
+        destinationUrl: destinationUrl.trim(),
+        mappedFields: { names },
+        automatic,
+      })
+      announcer.say('The subscription is saved.')
+      await onChanged()
+    })
+  }
+
+  return (
+    <Card title="Destination">
+      <form class="stack" onSubmit={save} noValidate>
+        <Field label="Address" error={problem}>
+          {(attributes) => (
+            <input
+              {...attributes}
+              class="input"
+              type="url"
+              maxLength={2048}
+              value={destinationUrl}
+              onInput={(event) => setDestination(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <EntryList
+          label="Fields that it gets"
+          hint="Names of lead fields. Everything else stays here; with none it gets the lead’s reference alone."
+          entries={names}
+          problemOf={mappedFieldProblem}
+          onChange={setNames}
+          suggestions={commonFields}
+        />
+        <Toggle label="Send every lead by itself" checked={automatic} onChange={setAutomatic} />
+        <FailureNotice failure={failure} />
+        <div class="button-row">
+          <button type="submit" class="button primary" disabled={busy || !changed}>
+            Save changes
+          </button>
+        </div>
+      </form>
+    </Card>
+  )
+}
+
+const overlaps: [number, string][] = [
+  [0, 'at once'],
+  [3600, 'in 1 hour'],
+  [86_400, 'in 24 hours'],
+  [604_800, 'in 7 days'],
+]
+
+function SecretCard({ subscription, onChanged }: PartProps) {
+  const { api } = useConsole()
+  const [asking, setAsking] = useState(false)
+  const [overlapSeconds, setOverlap] = useState(86_400)
+  const [secret, setSecret] = useState<string>()
+  return (
+    <Card
+      title="Signing secrets"
+      actions={
+        <button type="button" class="button small" onClick={() => setAsking(true)}>
+          Rotate
+        </button>
+      }
+    >
+      <ul class="plain-list">
+        {subscription.secrets.map(({ secretId, masked, createdAt, expiresAt }) => (
+          <li key={secretId}>
+            <span class="mono">{masked}</span>
+            <span class="hint">
+              since <When at={createdAt} full />
+              {expiresAt && (
+                <>
+                  , signs until <When at={expiresAt} full />
+                </>
+              )}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {asking && (
+        <Confirm
+          title="Rotate the signing secret?"
+          action="Make a new secret"
+          onClose={() => setAsking(false)}
+          onConfirm={async () => {
+            const made = await api.leads.rotateSubscriptionSecret({
+              subscriptionId: subscription.subscriptionId,
+              overlapSeconds,
+            })
+            setSecret(made.secret)
+          }}
+        >
+          <p>
+            A new secret signs from now on, and is shown to you once. The one before signs beside it for a while, so
+            that the receiver can change over.
+          </p>
+          <Field label="The secret before ends">
+            {(attributes) => (
+              <select
+                {...attributes}
+                class="input"
+                value={overlapSeconds}
+                onChange={(event) => setOverlap(Number(event.currentTarget.value))}
+              >
+                {overlaps.map(([seconds, name]) => (
+                  <option key={seconds} value={seconds}>
+                    {name}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+        </Confirm>
+      )}
+      {secret !== undefined && (
+        <CopyOnce
+          title="The new signing secret"
+          label="Secret"
+          secret={secret}
+          onClose={() => {
+            setSecret(undefined)
+            void onChanged()
+          }}
+        >
+          <p>Store it at the receiver now: it is shown this once.</p>
+        </CopyOnce>
+      )}
+    </Card>
+  )
+}
+
+function AuditCard({ audit }: { audit: SubscriptionAudit[] }) {
+  return (
+    <Card title="What was done">
+      {audit.length === 0 && <p class="hint">Nothing is recorded.</p>}
+      <ol class="plain-list">
+        {audit.map(({ at, actor, action, attemptId, disabledReason }) => (
+          <li key={`${at?.seconds} ${at?.nanos} ${action} ${attemptId}`}>
+            <span>
+              {actionText(action)} by <strong>{actor === 'service' ? 'the service itself' : actor}</strong>
+              {action === 'disabled' && `. ${disabledText(disabledReason)}`}
+            </span>
+            <span class="hint">
+              <When at={at} full />
+              {attemptId && <span class="mono breakable"> {attemptId}</span>}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </Card>
+  )
+}
+
+const hostOf = (url: string) => URL.parse(url)?.host ?? url

@@ -1,0 +1,40 @@
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt'
+
+const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
+const day = new Intl.DateTimeFormat(undefined, { weekday: 'long', day: 'numeric', month: 'long' })
+const shortDay = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
+const dayOfYear = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'long', year: 'numeric' })
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+
+export const formatTime = (date: Date) => time.format(date)
+export const formatFull = (date: Date) => full.format(date)
+export const isSameDay = (one: Date, other: Date) => one.toDateString() === other.toDateString()
+
+/** A day between messages: «Today», «Yesterday», else its date. */
+export function formatDay(date: Date, now: Date): string {
+  if (isSameDay(date, now)) return 'Today'
+  const yesterday = new Date(now)
+  yesterday.setDate(yesterday.getDate() - 1)
+  if (isSameDay(date, yesterday)) return 'Yesterday'
+  return date.getFullYear() === now.getFullYear() ? day.format(date) : dayOfYear.format(date)
+}
+
+/** As short as it can be without a doubt: the time today, else the day. */
+export function formatShort(date: Date, now: Date): string {
+  if (isSameDay(date, now)) return time.format(date)
+  return date.getFullYear() === now.getFullYear() ? shortDay.format(date) : dayOfYear.format(date)
+}
+
+/** How far off a time is, in words. */
+export function formatDistance(milliseconds: number): string {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000))
+  if (seconds < 90) return `${seconds} s`
+  const minutes = Math.round(seconds / 60)
+  return minutes < 90
+    ? `${minutes} min`
+    : minutes < 2880
+      ? `${Math.round(minutes / 60)} h`
+      : `${Math.round(minutes / 1440)} days`
+}
+
+export const dateOf = (timestamp: Timestamp | undefined): Date | undefined => timestamp && timestampDate(timestamp)

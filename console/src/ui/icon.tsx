@@ -1,0 +1,35 @@
+/** Outlines on a grid of 24, drawn with the text's colour. */
+const paths = {
+  inbox: 'M4 5h16v10h-5l-3 4-3-4H4z',
+  leads: 'M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4 20c1-4 4-6 8-6s7 2 8 6',
+  deliveries: 'M3 11l18-7-7 17-3-7zM11 14L21 4',
+  subscriptions: 'M5 19a4 4 0 0 1 4-4M5 12a7 7 0 0 1 7 7M5 5a14 14 0 0 1 14 14',
+  installations: 'M4 5h16v14H4zM4 9h16M7 7h.01M10 7h.01',
+  search: 'M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14zM16 16l4 4',
+  back: 'M15 5l-7 7 7 7',
+  close: 'M6 6l12 12M18 6L6 18',
+  check: 'M5 12.500l4.500 4.500L19 7',
+  send: 'M5 12h13M12 6l6 6-6 6',
+  info: 'M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM12 11v5M12 8h.01',
+  warning: 'M12 4l9 16H3zM12 10v4M12 17h.01',
+  help: 'M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM9.500 9.500a2.500 2.500 0 1 1 3.500 2.300c-.7.3-1 .8-1 1.700M12 17h.01',
+  leave: 'M14 5h5v14h-5M4 12h10M10 8l4 4-4 4',
+  camera: 'M4 8h4l1.500-2h5L16 8h4v11H4zM12 16.500a3 3 0 1 0 0-6 3 3 0 0 0 0 6z',
+  link: 'M10 14a4 4 0 0 0 6 0l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6 0l-3 3a4 4 0 0 0 6 6l1-1',
+  plus: 'M12 5v14M5 12h14',
+  refresh: 'M20 11a8 8 0 1 0-2 6M20 5v6h-6',
+  copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
+  up: 'M6 15l6-6 6 6',
+  down: 'M6 9l6 6 6-6',
+  trash: 'M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13',
+} as const
+
+export type IconName = keyof typeof paths
+
+export function Icon({ name }: { name: IconName }) {
+  return (
+    <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
+      <path d={paths[name]} />
+    </svg>
+  )
+}

@@ -1,0 +1,71 @@
+import type { ComponentChildren } from 'preact'
+import { Icon } from './icon.tsx'
+
+/** A view's frame: heading, what one can do here, and the way back. */
+export function Page({
+  title,
+  back,
+  actions,
+  lead,
+  children,
+}: {
+  title: ComponentChildren
+  back?: { path: string; label: string }
+  actions?: ComponentChildren
+  lead?: ComponentChildren
+  children: ComponentChildren
+}) {
+  return (
+    <div class="page">
+      <header class="page-head">
+        {back && (
+          <a class="back-link" href={back.path}>
+            <Icon name="back" />
+            {back.label}
+          </a>
+        )}
+        <div class="page-title">
+          <h1 tabIndex={-1}>{title}</h1>
+          {actions && <div class="page-actions">{actions}</div>}
+        </div>
+        {lead && <p class="page-lead">{lead}</p>}
+      </header>
+      {children}
+    </div>
+  )
+}
+
+export function Card({
+  title,
+  actions,
+  children,
+}: {
+  title: string
+  actions?: ComponentChildren
+  children: ComponentChildren
+}) {
+  return (
+    <section class="card" aria-label={title}>
+      <header class="card-head">
+        <h2>{title}</h2>
+        {actions && <div class="card-actions">{actions}</div>}
+      </header>
+      <div class="card-body">{children}</div>
+    </section>
+  )
+}
+
+/** Names and values in two columns. */
+export function Facts({ children }: { children: ComponentChildren }) {
+  return <dl class="facts">{children}</dl>
+}
+
+export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  if (children === undefined || children === null || children === '' || children === false) return null
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}

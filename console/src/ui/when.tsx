@@ -1,0 +1,13 @@
+import type { Timestamp } from '@bufbuild/protobuf/wkt'
+import { dateOf, formatFull, formatShort } from '../time.ts'
+
+/** A time, short for the eye and whole for whoever points at it. */
+export function When({ at, full = false }: { at: Timestamp | undefined; full?: boolean }) {
+  const date = dateOf(at)
+  if (!date) return null
+  return (
+    <time dateTime={date.toISOString()} title={formatFull(date)}>
+      {full ? formatFull(date) : formatShort(date, new Date())}
+    </time>
+  )
+}

@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest'
+import { linkParts, safeHref } from './conversation/links.ts'
+import { originProblem, textOn } from './installations/installation-words.ts'
+import { createOperations } from './operations.ts'
+import { conversationPath, parseRoute, pathOf, type Route } from './router.ts'
+import { destinationProblem, mappedFieldProblem } from './subscriptions/subscription-words.ts'
+
+describe('addresses', () => {
+  it.each<Exclude<Route, { view: 'unknown' }>>([
+    { view: 'inbox' },
+    { view: 'conversation', conversationId: 'cnv_a/b?', details: true },
+    { view: 'installation', siteKey: 'pk_1' },
+    { view: 'deliveries', status: 'failed', subscriptionId: 'sub_1' },
+    { view: 'delivery', deliveryId: 'dlv_1' },
+    { view: 'new-subscription' },
+    { view: 'subscription', subscriptionId: 'sub_1' },
+    { view: 'lead', leadId: 'lead_1' },
+  ])('of $view lead back to it', (route) => {
+    expect(parseRoute(pathOf(route))).toEqual(route)
+  })
+
+  it('are the inbox where they end, and nothing where there is nothing', () => {
+    expect(parseRoute('/console/')).toEqual({ view: 'inbox' })
+    expect(parseRoute('/console/elsewhere')).toEqual({ view: 'unknown' })
+    expect(parseRoute('/console/conversations/%')).toMatchObject({ conversationId: '%' })
+    expect(conversationPath('cnv_1')).toBe('/console/conversations/cnv_1')
+  })
+})
+
+describe('a text with addresses in it', () => {
+  it('has links to http(s) only, without what stands behind them', () => {
+    expect(linkParts('see https://a.example/x, (http://b.example) javascript:alert(1)')).toEqual([
+      { text: 'see ' },
+      { text: 'https://a.example/x', href: 'https://a.example/x' },
+      { text: ', (' },
+      { text: 'http://b.example', href: 'http://b.example/' },
+      { text: ') javascript:alert(1)' },
+    ])
+    expect(safeHref('javascript:alert(1)')).toBeUndefined()
+  })
+})
+
+describe('what an operator types', () => {
+  it('is an origin or is told why not', () => {
+    for (const good of [
+      'https://a.example',
+      'http://localhost:8081',
+      'https://*.a.example',
+      'https://*.a.example:8443',
+    ])
+      expect(originProblem(good)).toBeUndefined()
+    for (const bad of [
+      'https://a.example/',
+      'https://A.example',
+      'http://*.a.example',
+      'https://*.com',
+      'https://a.*.b',
+      'x',
+    ])
+      expect(originProblem(bad), bad).toBeTypeOf('string')
+  })
+
+  it('is a destination and a field of a lead or is told why not', () => {
+    expect(destinationProblem('https://a.example/hook?x=1')).toBeUndefined()
+    for (const bad of ['ftp://a.example', 'https://u:p@a.example', 'https://a.example/#x', ''])
+      expect(destinationProblem(bad), bad).toBeTypeOf('string')
+    expect(mappedFieldProblem('e-mail_1')).toBeUndefined()
+    for (const bad of ['reference', 'a b', 'ä']) expect(mappedFieldProblem(bad), bad).toBeTypeOf('string')
+  })
+
+  it('is read on its accent colour', () => {
+    expect([textOn('#ffee00'), textOn('#1f6f5c')]).toEqual(['#000000', '#ffffff'])
+  })
+})
+
+describe('the name of an operation', () => {
+  it('stays until it is answered', () => {
+    let made = 0
+    const operations = createOperations(() => {
+      made += 1
+      return `op_${made}`
+    })
+    expect([operations.keyFor('retry a'), operations.keyFor('retry a'), operations.keyFor('retry b')]).toEqual([
+      'op_1',
+      'op_1',
+      'op_2',
+    ])
+    operations.settle('retry a')
+    expect(operations.keyFor('retry a')).toBe('op_3')
+  })
+})

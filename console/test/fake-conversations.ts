@@ -1,0 +1,208 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
+import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect'
+import {
+  AgentSchema,
+  type Conversation,
+  ConversationSchema,
+  ConversationStatus,
+  type InboxEventSchema,
+  type Message,
+  MessageSchema,
+  type MessagingService,
+  type WatchConversationsResponseSchema,
+} from '#proto/messaging/v1/messaging_pb.js'
+
+type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
+type EventInit = MessageInitShape<typeof InboxEventSchema>
+
+interface Kept {
+  conversation: Conversation
+  messages: Message[]
+  sequence: number
+}
+
+/** Conversations in memory, with the log's sequences and the stream's frames. */
+export function fakeConversations(tell: (frame: Frame) => void) {
+  const kept = new Map<string, Kept>()
+  const operations = new Map<string, Message>()
+  const ranks = ['queued', 'sent', 'delivered', 'read']
+
+  function found(conversationId: string): Kept {
+    const entry = kept.get(conversationId)
+    if (!entry) throw new ConnectError('NotFound', Code.NotFound)
+    return entry
+  }
+
+  function shown({ conversation, messages }: Kept) {
+    const lastMessage = messages.at(-1)
+    return create(ConversationSchema, {
+      ...conversation,
+      ...(lastMessage && { lastMessage, lastMessageAt: lastMessage.createdAt, lastSequence: lastMessage.sequence }),
+    })
+  }
+
+  function changed(entry: Kept, ...events: EventInit[]) {
+    const { visitor: _, lastMessage: __, ...conversation } = shown(entry)
+    tell({ case: 'changed', value: { conversation, events } })
+  }
+
+  function put(
+    entry: Kept,
+    kind: string,
+    body: string,
+    more: { displayName?: string; at?: number; state?: string } = {},
+  ) {
+    entry.sequence += 1
+    const message = create(MessageSchema, {
+      messageId: `msg_${entry.conversation.conversationId}_${entry.sequence}`,
+      conversationId: entry.conversation.conversationId,
+      sequence: entry.sequence,
+      author: { kind, ...(more.displayName && { displayName: more.displayName }) },
+      body,
+      contentType: 'text',
+      state: more.state ?? (kind === 'visitor' ? 'sent' : 'sent'),
+      createdAt: timestampFromMs(more.at ?? Date.now()),
+    })
+    entry.messages.push(message)
+    entry.conversation.status = ConversationStatus.OPEN
+    return message
+  }
+
+  const methods = {
+    async listConversations({ status, limit = 50, pageToken }) {
+      const all = [...kept.values()]
+        .map(shown)
+        .filter((one) => one.lastSequence > 0 && (!status || one.status === status))
+        .sort((one, other) => Number(other.lastMessageAt!.seconds - one.lastMessageAt!.seconds))
+      const from = Number(pageToken ?? 0)
+      const more = all.length > from + limit
+      return { conversations: all.slice(from, from + limit), ...(more && { nextPageToken: String(from + limit) }) }
+    },
+
+    async getConversation({ conversationId }) {
+      return { conversation: shown(found(conversationId)) }
+    },
+
+    async listMessages({ conversationId, afterSequence, beforeSequence, limit = 50 }) {
+      const { messages, sequence } = found(conversationId)
+      const fitting = messages.filter((message) =>
+        beforeSequence === undefined ? message.sequence > (afterSequence ?? 0) : message.sequence < beforeSequence,
+      )
+      const page = beforeSequence === undefined ? fitting.slice(0, limit) : fitting.slice(-limit)
+      const oldestSequence = messages[0]?.sequence ?? 0
+      return { messages: page, hasMore: fitting.length > limit, lastSequence: sequence, oldestSequence }
+    },
+
+    async sendAgentMessage({ conversationId, clientOperationId, body, agent }) {
+      const entry = found(conversationId)
+      const known = operations.get(`${conversationId} ${clientOperationId}`)
+      if (known) return { message: known, replayed: true }
+      const message = put(entry, 'agent', body, { displayName: agent?.displayName })
+      operations.set(`${conversationId} ${clientOperationId}`, message)
+      changed(entry, { sequence: message.sequence, type: 'message.received', message, clientOperationId })
+      return { message }
+    },
+
+    async setTyping() {
+      return {}
+    },
+
+    async updateMessageState({ conversationId, upToSequence, state }) {
+      const entry = found(conversationId)
+      let count = 0
+      entry.messages = entry.messages.map((message) => {
+        const counts =
+          message.author?.kind === 'visitor' &&
+          message.sequence <= upToSequence &&
+          ranks.indexOf(message.state) < ranks.indexOf(state)
+        if (!counts) return message
+        count += 1
+        entry.sequence += 1
+        const { messageId } = message
+        changed(entry, { sequence: entry.sequence, type: 'message.state.changed', messageId, state })
+        return { ...message, state }
+      })
+      return { changed: count, remaining: 0 }
+    },
+
+    async assignAgent({ conversationId, agent }) {
+      const entry = found(conversationId)
+      entry.conversation.agent = agent
+      entry.sequence += 1
+      changed(entry, { sequence: entry.sequence, type: 'agent.assigned' })
+      return { conversation: shown(entry) }
+    },
+
+    async unassignAgent({ conversationId }) {
+      const entry = found(conversationId)
+      entry.conversation.agent = undefined
+      entry.sequence += 1
+      changed(entry, { sequence: entry.sequence, type: 'agent.unassigned' })
+      return { conversation: shown(entry) }
+    },
+
+    async closeConversation({ conversationId }) {
+      const entry = found(conversationId)
+      entry.conversation.status = ConversationStatus.CLOSED
+      entry.sequence += 1
+      changed(entry, { sequence: entry.sequence, type: 'conversation.closed' })
+      return { conversation: shown(entry) }
+    },
+  } satisfies Partial<ServiceImpl<typeof MessagingService>>
+
+  return {
+    methods,
+    messages: (conversationId: string) => found(conversationId).messages,
+    conversation: (conversationId: string) => shown(found(conversationId)),
+
+    /** A conversation that nobody is told of. */
+    add(conversation: MessageInitShape<typeof ConversationSchema> & { conversationId: string }) {
+      kept.set(conversation.conversationId, {
+        conversation: create(ConversationSchema, {
+          workspaceId: 'ws_shop',
+          connectionId: 'con_site',
+          createdAt: timestampFromMs(Date.now()),
+          status: ConversationStatus.OPEN,
+          visitor: { identityState: 'anonymous' },
+          ...conversation,
+        } as MessageInitShape<typeof ConversationSchema>),
+        messages: [],
+        sequence: 0,
+      })
+    },
+
+    /** A message that nobody is told of. */
+    past(conversationId: string, kind: 'visitor' | 'agent', body: string, secondsAgo: number, state?: string) {
+      const more = { at: Date.now() - secondsAgo * 1000, state, ...(kind === 'agent' && { displayName: 'Ada' }) }
+      return put(found(conversationId), kind, body, more)
+    },
+
+    /** The visitor writes, and every watcher hears of it. */
+    visitorSays(conversationId: string, body: string) {
+      const entry = found(conversationId)
+      const message = put(entry, 'visitor', body)
+      changed(entry, { sequence: message.sequence, type: 'message.accepted', message })
+      return message
+    },
+
+    visitorTypes(conversationId: string, types: boolean) {
+      const entry = found(conversationId)
+      entry.sequence += 1
+      changed(entry, {
+        sequence: entry.sequence,
+        type: types ? 'typing.started' : 'typing.stopped',
+        occurredAt: timestampFromMs(Date.now()),
+        author: { kind: 'visitor' },
+      })
+    },
+
+    assign(conversationId: string, displayName: string) {
+      found(conversationId).conversation.agent = create(AgentSchema, { displayName })
+    },
+
+    close(conversationId: string) {
+      found(conversationId).conversation.status = ConversationStatus.CLOSED
+    },
+  }
+}

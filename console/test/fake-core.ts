@@ -1,0 +1,164 @@
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { extname, join } from 'node:path'
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
+import { Code, ConnectError, type ConnectRouter, type Interceptor } from '@connectrpc/connect'
+import { connectNodeAdapter } from '@connectrpc/connect-node'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { MessagingService, WatchConversationsResponseSchema } from '#proto/messaging/v1/messaging_pb.js'
+import { consoleDist } from '../build.ts'
+import { fakeConversations } from './fake-conversations.ts'
+import { fakeLeads } from './fake-leads.ts'
+import { fakeVisitors } from './fake-visitors.ts'
+import { fakeWorkspace } from './fake-workspace.ts'
+
+type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
+
+/** What the gateway sends with the console's page. */
+export const pagePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' blob:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+/** One call, as a test may make it go wrong. */
+export type Fault = { code: Code; info?: string; afterwards?: boolean }
+
+/** A core in memory behind the gateway's two paths: what the console sees of a server, and what a test may do to it. */
+export async function startFakeCore() {
+  const calls: { method: string; message: unknown }[] = []
+  const faults = new Map<string, Fault[]>()
+  const watchers = new Set<(frame: Frame | 'cut') => void>()
+  let refusing = false
+  const tell = (frame: Frame) => {
+    for (const watcher of watchers) watcher(frame)
+  }
+  const conversations = fakeConversations(tell)
+  const visitors = fakeVisitors()
+  const workspace = fakeWorkspace()
+  const leads = fakeLeads()
+
+  const watch: Interceptor = (next) => async (request) => {
+    const method = request.method.name
+    if (refusing || !request.header.get('authorization')?.startsWith('Bearer '))
+      throw failure({ code: Code.Unauthenticated, info: 'Unauthenticated' })
+    if (!request.stream) calls.push({ method, message: request.message })
+    const fault = faults.get(method)?.shift()
+    if (fault && !fault.afterwards) throw failure(fault)
+    const response = await next(request)
+    // The call was carried out, and its answer is lost.
+    if (fault) throw failure(fault)
+    return response
+  }
+
+  async function* watchConversations(_: unknown, { signal }: { signal: AbortSignal }) {
+    const queue: (Frame | 'cut')[] = [{ case: 'ready', value: {} }]
+    let wake = () => {}
+    const push = (frame: Frame | 'cut') => {
+      queue.push(frame)
+      wake()
+    }
+    watchers.add(push)
+    signal.addEventListener('abort', () => push('cut'))
+    try {
+      for (;;) {
+        const frame = queue.shift()
+        if (frame === 'cut') throw new ConnectError('cut', Code.Unavailable)
+        if (frame) yield create(WatchConversationsResponseSchema, { frame })
+        else await new Promise<void>((resolve) => (wake = resolve))
+      }
+    } finally {
+      watchers.delete(push)
+    }
+  }
+
+  const routes = (router: ConnectRouter) => {
+    router.service(MessagingService, { ...conversations.methods, watchConversations })
+    visitors.routes(router)
+    workspace.routes(router)
+    leads.routes(router)
+  }
+  const rpc = connectNodeAdapter({ routes, requestPathPrefix: '/rpc', interceptors: [watch] })
+  const server = createServer((request, response) => {
+    if (request.url?.startsWith('/rpc/')) return rpc(request, response)
+    void servePage(request.url ?? '/').then(({ status, type, content }) => {
+      response.writeHead(status, { 'Content-Type': type, 'Content-Security-Policy': pagePolicy })
+      response.end(content)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
+  return {
+    url,
+    conversations,
+    visitors,
+    workspace,
+    leads,
+    calls: (method: string) => calls.filter((call) => call.method === method).map(({ message }) => message as never),
+    /** The next calls of a method go wrong. */
+    fault: (method: string, ...more: Fault[]) => void faults.set(method, [...(faults.get(method) ?? []), ...more]),
+    /** Every session is refused from now on, or accepted again. */
+    refuse(on: boolean) {
+      refusing = on
+      if (on) for (const watcher of watchers) watcher('cut')
+    },
+    cutStreams() {
+      for (const watcher of watchers) watcher('cut')
+    },
+    watcherCount: () => watchers.size,
+    close: () => stop(server),
+  }
+}
+
+export type FakeCore = Awaited<ReturnType<typeof startFakeCore>>
+
+export function failure({ code, info }: Fault): ConnectError {
+  if (info === undefined) return new ConnectError('fault', code)
+  return new ConnectError(info, code, undefined, [{ desc: ErrorInfoSchema, value: { code: info } }])
+}
+
+export const at = (secondsAgo: number) => timestampFromMs(Date.now() - secondsAgo * 1000)
+
+/** A workspace session as its issuer would write it; the fake looks at no signature. */
+export function workspaceSession({ sub = 'ada@example.com', lifetime = 36_000 } = {}): string {
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const claims = { aud: 'service.workspace', wid: 'ws_shop', sub, scope: 'leads:deliver' }
+  const exp = Math.floor(Date.now() / 1000) + lifetime
+  return `${part({ alg: 'HS256' })}.${part({ ...claims, exp })}.c2lnbmF0dXJl`
+}
+
+const types: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+
+async function servePage(path: string) {
+  const { pathname } = new URL(path, 'http://console')
+  const name = pathname.replace(/^\/console\//, '')
+  const file = extname(name) === '' ? 'index.html' : name
+  try {
+    const content = await readFile(join(consoleDist, file))
+    return { status: 200, type: types[extname(file)] ?? 'application/octet-stream', content }
+  } catch {
+    return { status: 404, type: 'text/plain', content: 'not here' }
+  }
+}
+
+function stop(server: Server) {
+  server.closeAllConnections()
+  return new Promise((resolve) => server.close(resolve))
+}

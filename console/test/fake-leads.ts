@@ -1,0 +1,134 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
+import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect'
+import { type DeliveryAttempt, DeliveryAttemptSchema, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import { type Lead, LeadSchema, LeadService } from '#proto/lead/v1/lead_pb.js'
+import {
+  DisabledReason,
+  type Subscription,
+  type SubscriptionAudit,
+  SubscriptionAuditSchema,
+  SubscriptionSchema,
+  SubscriptionStatus,
+} from '#proto/lead/v1/subscription_pb.js'
+
+/** Leads, where they go, and each attempt. */
+export function fakeLeads() {
+  const leads: Lead[] = []
+  const subscriptions: Subscription[] = []
+  const audits: SubscriptionAudit[] = []
+  const attempts: DeliveryAttempt[] = []
+  const byKey = new Map<string, DeliveryAttempt>()
+  const now = () => timestampFromMs(Date.now())
+
+  const found = (id: string) => {
+    const subscription = subscriptions.find(({ subscriptionId }) => subscriptionId === id)
+    if (!subscription) throw new ConnectError('SubscriptionNotFound', Code.NotFound)
+    return subscription
+  }
+  function addAttempt(attempt: MessageInitShape<typeof DeliveryAttemptSchema>) {
+    const made = create(DeliveryAttemptSchema, {
+      attemptId: `att_${attempts.length + 1}`,
+      attemptNumber: 1,
+      status: DeliveryStatus.PENDING,
+      correlationId: `cor_${attempts.length + 1}`,
+      createdAt: now(),
+      updatedAt: now(),
+      ...attempt,
+    })
+    attempts.push(made)
+    return made
+  }
+  const latestOf = () => {
+    const latest = new Map<string, DeliveryAttempt>()
+    for (const attempt of attempts) latest.set(attempt.deliveryId, attempt)
+    return [...latest.values()].reverse()
+  }
+
+  return {
+    attempts,
+    subscription: found,
+    addLead: (lead: MessageInitShape<typeof LeadSchema>) =>
+      leads.unshift(create(LeadSchema, { workspaceId: 'ws_shop', createdAt: now(), ...lead })),
+    addAttempt,
+    addSubscription: (subscription: MessageInitShape<typeof SubscriptionSchema>) =>
+      subscriptions.push(
+        create(SubscriptionSchema, {
+          status: SubscriptionStatus.ENABLED,
+          secrets: [{ secretId: 'sec_1', masked: 'whsec_abcd••••', createdAt: now() }],
+          createdAt: now(),
+          updatedAt: now(),
+          ...subscription,
+        }),
+      ),
+    addAudit: (audit: MessageInitShape<typeof SubscriptionAuditSchema>) =>
+      audits.push(create(SubscriptionAuditSchema, { at: now(), ...audit })),
+
+    routes(router: ConnectRouter) {
+      router.service(LeadService, {
+        listLeads: () => ({ leads }),
+        listSubscriptions: () => ({ subscriptions }),
+        getSubscription: ({ subscriptionId }) => ({ subscription: found(subscriptionId), audit: audits }),
+        createSubscription({ destinationUrl, mappedFields, automatic }) {
+          const subscription = create(SubscriptionSchema, {
+            subscriptionId: `sub_${subscriptions.length + 1}`,
+            destinationUrl,
+            mappedFields,
+            automatic,
+            status: SubscriptionStatus.ENABLED,
+            secrets: [{ secretId: 'sec_new', masked: 'whsec_new1••••', createdAt: now() }],
+            updatedAt: now(),
+          })
+          subscriptions.push(subscription)
+          return { subscriptionId: subscription.subscriptionId, secret: 'whsec_new1c2VjcmV0', subscription }
+        },
+        updateSubscription({ subscriptionId, destinationUrl, mappedFields, status, automatic }) {
+          const subscription = found(subscriptionId)
+          if (destinationUrl !== undefined) subscription.destinationUrl = destinationUrl
+          if (mappedFields) subscription.mappedFields = mappedFields.names
+          if (automatic !== undefined) subscription.automatic = automatic
+          if (status) subscription.status = status
+          if (status === SubscriptionStatus.DISABLED) subscription.disabledReason = DisabledReason.OPERATOR
+          return { subscription }
+        },
+        rotateSubscriptionSecret: ({ subscriptionId }) => ({
+          secret: 'whsec_rotatedc2VjcmV0',
+          subscription: found(subscriptionId),
+        }),
+        listDeliveryAttempts: ({ leadId, deliveryId }) => ({
+          attempts: attempts.filter((one) => (leadId ? one.leadId === leadId : one.deliveryId === deliveryId)),
+        }),
+        listDeliveries: ({ statuses, subscriptionId }) => ({
+          deliveries: latestOf()
+            .filter((one) => statuses.length === 0 || statuses.includes(one.status))
+            .filter((one) => !subscriptionId || one.subscriptionId === subscriptionId)
+            .map(({ deliveryId, leadId, subscriptionId: id, status, createdAt, updatedAt }, index, all) => ({
+              deliveryId,
+              leadId,
+              subscriptionId: id,
+              status,
+              createdAt,
+              updatedAt,
+              latestAttempt: attempts.findLast((one) => one.deliveryId === all[index]!.deliveryId),
+            })),
+        }),
+        createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey }) {
+          const known = byKey.get(idempotencyKey)
+          if (known) return { attempt: known, existing: true }
+          const attempt = addAttempt({ leadId, subscriptionId, deliveryId: `dlv_${attempts.length + 1}`, manual: true })
+          byKey.set(idempotencyKey, attempt)
+          return { attempt }
+        },
+        retryDeliveryAttempt({ attemptId, idempotencyKey }) {
+          const known = byKey.get(idempotencyKey)
+          if (known) return { attempt: known, existing: true }
+          const { leadId, subscriptionId, deliveryId } = attempts.find((one) => one.attemptId === attemptId)!
+          const attemptNumber = attempts.filter((one) => one.deliveryId === deliveryId).length + 1
+          const attempt = addAttempt({ leadId, subscriptionId, deliveryId, attemptNumber, manual: true })
+          byKey.set(idempotencyKey, attempt)
+          return { attempt }
+        },
+      })
+    },
+  }
+}

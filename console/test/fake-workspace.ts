@@ -1,0 +1,96 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect'
+import {
+  type Connection,
+  ConnectionSchema,
+  ConnectionStatus,
+  type Installation,
+  InstallationSchema,
+  WorkspaceService,
+} from '#proto/workspace/v1/workspace_pb.js'
+
+/** A workspace with its connections and installations. */
+export function fakeWorkspace() {
+  const connections: Connection[] = []
+  const installations: Installation[] = []
+  let secrets = 0
+  const newSecret = () => {
+    secrets += 1
+    return { kid: `key_${secrets}`, secret: `identity-secret-${secrets}` }
+  }
+  const found = (siteKey: string) => {
+    const installation = installations.find(({ publicSiteKey }) => publicSiteKey === siteKey)
+    if (!installation) throw new ConnectError('NotFound', Code.NotFound)
+    return installation
+  }
+  return {
+    installation: found,
+    addConnection: (connection: MessageInitShape<typeof ConnectionSchema>) =>
+      connections.push(
+        create(ConnectionSchema, { workspaceId: 'ws_shop', status: ConnectionStatus.ENABLED, ...connection }),
+      ),
+    addInstallation: (installation: MessageInitShape<typeof InstallationSchema>) =>
+      installations.push(create(InstallationSchema, { workspaceId: 'ws_shop', enabled: true, ...installation })),
+    routes(router: ConnectRouter) {
+      router.service(WorkspaceService, {
+        getWorkspace: () => ({ workspace: { workspaceId: 'ws_shop', name: 'Alpine Outfitters' } }),
+        listConnections: () => ({ connections }),
+        createConnection({ name }) {
+          const connection = create(ConnectionSchema, {
+            connectionId: `con_${connections.length + 1}`,
+            workspaceId: 'ws_shop',
+            name,
+            status: ConnectionStatus.ENABLED,
+          })
+          connections.push(connection)
+          return { connection }
+        },
+        setConnectionStatus({ connectionId, status }) {
+          const connection = connections.find((one) => one.connectionId === connectionId)!
+          connection.status = status
+          return { connection }
+        },
+        listInstallations: () => ({ installations }),
+        createInstallation({ connectionId, origins, appearance }) {
+          const identitySecret = newSecret()
+          const installation = create(InstallationSchema, {
+            publicSiteKey: `pk_${installations.length + 1}`,
+            connectionId,
+            workspaceId: 'ws_shop',
+            origins,
+            enabled: true,
+            appearance: {
+              title: 'Chat with us',
+              greeting: 'Hello!',
+              accentColor: '#1f6f5c',
+              position: 'right',
+              ...appearance,
+            },
+            capabilities: { identity: true },
+            identityKeyIds: [identitySecret.kid],
+          })
+          installations.push(installation)
+          return { installation, identitySecret }
+        },
+        updateInstallation({ siteKey, enabled, origins, appearance, capabilities, forms }) {
+          const installation = found(siteKey)
+          if (enabled !== undefined) installation.enabled = enabled
+          if (origins.length > 0) installation.origins = origins
+          if (appearance) installation.appearance = appearance
+          if (capabilities) {
+            const given = Object.entries(capabilities).filter(([, value]) => typeof value === 'boolean')
+            Object.assign(installation.capabilities!, Object.fromEntries(given))
+          }
+          if (forms) installation.forms = { ...installation.forms, ...forms }
+          return { installation }
+        },
+        rotateIdentitySecret({ siteKey }) {
+          const identitySecret = newSecret()
+          const installation = found(siteKey)
+          installation.identityKeyIds = [identitySecret.kid, ...installation.identityKeyIds].slice(0, 2)
+          return { identitySecret }
+        },
+      })
+    },
+  }
+}

@@ -1,0 +1,183 @@
+import { Code } from '@connectrpc/connect'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { until } from '../../test/support/until.ts'
+import type { FakeCore } from './fake-core.ts'
+import { playScene } from './scene.ts'
+import { accessibilityFindings, consoleBrowser } from './test-console.ts'
+
+const browser = consoleBrowser()
+let core: FakeCore
+beforeEach(async () => {
+  core = await browser.newCore()
+  await playScene(core)
+})
+
+describe('a delivery', () => {
+  it('is retried once by two clicks, and once more with a new key by a later one', async () => {
+    const { page, close } = await browser.open(core, 'deliveries/dlv_1')
+    await page.getByRole('button', { name: 'Retry now' }).dblclick()
+    await page.getByText('#3', { exact: true }).waitFor()
+    expect(core.calls('RetryDeliveryAttempt')).toHaveLength(1)
+    core.leads.attempts.at(-1)!.status = 6
+    await page.getByRole('button', { name: 'Retry now' }).click()
+    await page.getByText('#4', { exact: true }).waitFor()
+    const keys = core.calls('RetryDeliveryAttempt').map(({ idempotencyKey }) => idempotencyKey)
+    expect(new Set(keys).size).toBe(2)
+    await close()
+  })
+
+  it('whose retry was carried out although the answer was lost has one attempt more, not two', async () => {
+    const { page, close } = await browser.open(core, 'deliveries/dlv_1')
+    core.fault('RetryDeliveryAttempt', { code: Code.Unavailable, afterwards: true })
+    const button = page.getByRole('button', { name: 'Retry now' })
+    await button.click()
+    await page.getByText(/cannot be reached/).waitFor()
+    // Before the list was looked at again.
+    if (await button.isVisible()) await button.click({ timeout: 1000 }).catch(() => {})
+    await page.getByText('#3', { exact: true }).waitFor()
+    expect(core.leads.attempts.filter(({ deliveryId }) => deliveryId === 'dlv_1')).toHaveLength(3)
+    await close()
+  })
+
+  it('is found by its status and its subscription, and the address says so', async () => {
+    const { page, close } = await browser.open(core, 'deliveries')
+    await page.getByText('Dead letter').last().waitFor()
+    await page.getByLabel('Status').selectOption('accepted')
+    await until('one row', async () => (await page.locator('.table-row').count()) === 1)
+    expect(page.url()).toMatch(/\/console\/deliveries\?status=accepted$/)
+    await page.goBack()
+    await until('both rows', async () => (await page.locator('.table-row').count()) === 2)
+    await close()
+  })
+})
+
+describe('a subscription', () => {
+  it('is created with its secret shown once, until it is said to be kept', async () => {
+    const { page, complaints, close } = await browser.open(core, 'subscriptions/new')
+    const address = page.getByLabel('Address')
+    await address.fill('https://user:secret@hooks.example.com/')
+    await page.getByRole('button', { name: 'Create subscription' }).click()
+    await page.getByText(/Leave user name and password out/).waitFor()
+    await address.fill('https://hooks.example.com/leads')
+    const field = page.getByRole('combobox', { name: 'Fields that it gets' })
+    await field.fill('reference')
+    await page.keyboard.press('Enter')
+    await page.getByText(/always sent/).waitFor()
+    await field.fill('email')
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Create subscription' }).click()
+    const dialog = page.getByRole('dialog')
+    expect(await dialog.getByLabel('Secret').inputValue()).toBe('whsec_new1c2VjcmV0')
+    expect(await accessibilityFindings(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await dialog.getByLabel(/I have stored it/).check()
+    await dialog.getByRole('button', { name: 'Done' }).click()
+    await page.getByRole('heading', { level: 1, name: 'hooks.example.com' }).waitFor()
+    expect(await page.content()).not.toContain('whsec_new1c2VjcmV0')
+    expect(core.calls('CreateSubscription')).toMatchObject([{ mappedFields: ['email'], automatic: true }])
+    expect(complaints).toEqual([])
+    await close()
+  })
+
+  it('says why it is disabled, is enabled, changed, rotated with an overlap and disabled', async () => {
+    const { page, close } = await browser.open(core, 'subscriptions/sub_old')
+    await page.getByText(/3 deliveries are held/).waitFor()
+    await page.getByRole('button', { name: 'Enable' }).click()
+    await page.getByText('Enabled. Leads go out.').waitFor()
+    await page.getByLabel('Address').fill('https://new.example.com/in')
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await page.getByRole('heading', { level: 1, name: 'new.example.com' }).waitFor()
+    await page.getByRole('button', { name: 'Rotate' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('The secret before ends').selectOption('in 1 hour')
+    await dialog.getByRole('button', { name: 'Make a new secret' }).click()
+    await dialog.getByText('The new signing secret').waitFor()
+    expect(await dialog.getByLabel('Secret').inputValue()).toBe('whsec_rotatedc2VjcmV0')
+    expect(core.calls('RotateSubscriptionSecret')).toMatchObject([{ overlapSeconds: 3600 }])
+    await dialog.getByLabel(/I have stored it/).check()
+    await dialog.getByRole('button', { name: 'Done' }).click()
+    await page.getByRole('button', { name: 'Disable' }).click()
+    await dialog.getByText(/none is lost/).waitFor()
+    await dialog.getByRole('button', { name: 'Disable' }).click()
+    await page.getByText(/An operator switched it off/).waitFor()
+    expect(core.leads.subscription('sub_old').status).toBe(SubscriptionStatus.DISABLED)
+    await close()
+  })
+})
+
+describe('a lead', () => {
+  it('is sent to a destination, leads to its conversation, and shows its fields as text', async () => {
+    core.leads.addLead({ leadId: 'lead_evil', source: 'offline-form', fields: { name: '<b onclick=x>Bold</b>' } })
+    const { page, complaints, close } = await browser.open(core, 'leads')
+    await page.getByText('<b onclick=x>Bold</b>', { exact: true }).waitFor()
+    await page.getByRole('link', { name: /Maria Huber/ }).click()
+    await page.getByRole('button', { name: 'Send lead' }).click()
+    await until(
+      'a delivery more',
+      () => core.leads.attempts.filter(({ leadId }) => leadId === 'lead_maria').length === 3,
+    )
+    await page.getByRole('link', { name: 'cnv_maria' }).click()
+    await page.getByText('And if it does not fit?').first().waitFor()
+    expect(complaints).toEqual([])
+    await close()
+  })
+})
+
+describe('an installation', () => {
+  it('gets origins that are checked before, another look, capabilities, forms and a new secret', async () => {
+    const { page, complaints, close } = await browser.open(core, 'installations/pk_shop')
+    const origins = page.getByRole('textbox', { name: 'Allowed origins' })
+    for (const [entry, says] of [
+      ['https://shop.example/path', /Did you mean https:\/\/shop.example\?/],
+      ['https://*.com', /a whole domain/],
+      ['shop.example', /Begin with https/],
+    ] as const) {
+      await origins.fill(entry)
+      await page.keyboard.press('Enter')
+      await page.getByText(says).waitFor()
+    }
+    await origins.fill('https://new.example')
+    await page.keyboard.press('Enter')
+    await until('the origin', () => core.workspace.installation('pk_shop').origins.includes('https://new.example'))
+    await page.getByRole('button', { name: 'Remove https://*.shop.example' }).click()
+    await until('it is gone', () => core.workspace.installation('pk_shop').origins.length === 2)
+    await page.getByRole('textbox', { name: 'Accent colour', exact: true }).fill('#aa3311')
+    await page.getByRole('button', { name: 'Save appearance' }).click()
+    await until('the colour', () => core.workspace.installation('pk_shop').appearance?.accentColor === '#aa3311')
+    await page.getByRole('switch', { name: 'Offline form' }).click()
+    await until('the form is on', () => core.workspace.installation('pk_shop').capabilities?.offlineForm === true)
+    const offline = page.getByRole('form', { name: 'Offline form' })
+    await offline.getByRole('button', { name: /Add a field/ }).click()
+    await offline.getByLabel('Label').fill('Your name')
+    await offline.getByLabel(/Name of the lead/).fill('name')
+    await offline.getByRole('button', { name: 'Save offline form' }).click()
+    await until('the field', () => core.workspace.installation('pk_shop').forms?.offline?.fields[0]?.name === 'name')
+    await page.getByRole('button', { name: 'Rotate' }).click()
+    await page.getByRole('button', { name: 'Make a new secret' }).click()
+    await page.getByLabel(/I have stored it/).check()
+    await page.getByRole('button', { name: 'Done' }).click()
+    await until('two keys', () => core.workspace.installation('pk_shop').identityKeyIds.length === 2)
+    expect(complaints).toEqual([])
+    await close()
+  })
+
+  it('is made on a connection, and a connection is switched off after saying what that does', async () => {
+    const { page, close } = await browser.open(core, 'installations')
+    await page.getByRole('button', { name: 'New installation' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Allowed origins').fill('https://blog.example')
+    await page.keyboard.press('Enter')
+    await dialog.getByRole('button', { name: 'Create installation' }).click()
+    await dialog.getByText('The identity secret', { exact: true }).waitFor()
+    await dialog.getByLabel(/I have stored it/).check()
+    await dialog.getByRole('button', { name: 'Done' }).click()
+    await page.getByText('https://blog.example').first().waitFor()
+    await page.getByRole('link', { name: 'Installations' }).first().click()
+    await page.getByRole('button', { name: 'Disable Website' }).click()
+    await dialog.getByText(/Every visitor session on it ends/).waitFor()
+    await dialog.getByRole('button', { name: 'Disable connection' }).click()
+    await page.getByRole('button', { name: 'Enable Website' }).waitFor()
+    await close()
+  })
+})
