@@ -23,7 +23,8 @@ export interface Inbox {
   }): Promise<ConversationPage>
   /** Notes the messages of the last while again: those of a process that died before it could. */
   reconcile(): Promise<void>
-  drain(): Promise<void>
+  /** Resolves when everything that was recorded here is noted. */
+  noted(): Promise<void>
 }
 
 /** How far back `reconcile` looks, in milliseconds. */
@@ -107,6 +108,6 @@ export function createInbox(dependencies: {
       }
     },
 
-    drain: writing.settled,
+    noted: writing.settled,
   }
 }

@@ -47,6 +47,8 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     },
 
     async getConversation({ conversationId }, context) {
+      // What this process has just accepted is to be seen.
+      await inbox.noted()
       const conversation = await conversationAccess.find(conversationId, callerOf(context).workspaceId)
       const [summary] = await conversationSummaries.of([conversation])
       return { conversation: toConversation(conversation, summary) }
