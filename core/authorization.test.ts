@@ -185,7 +185,7 @@ async function everything(): Promise<Record<string, string>> {
 
 /** Whatever follows by itself from what was made has followed. */
 async function untilNothingMoves() {
-  await cores.core.inbox.drain()
+  await cores.core.inbox.noted()
   let before = await everything()
   await until('nothing moves', async () => {
     await delay(500)
