@@ -1,6 +1,18 @@
 import { WidgetError } from './errors.ts'
-import type { Clock } from './platform.ts'
-import type { AcceptedMessage, HistoryPage, PageContext, SessionContent, WidgetConfig } from './types.ts'
+import type { Clock, Platform } from './platform.ts'
+import type {
+  AcceptedMessage,
+  FieldIssue,
+  FormKind,
+  HistoryPage,
+  NavigationOutcome,
+  PageContext,
+  ScreenshotConsent,
+  SessionContent,
+  UploadedScreenshot,
+  UploadTerms,
+  WidgetConfig,
+} from './types.ts'
 
 /** Base path of every route (section 9 of the specification). */
 export const WIDGET_PUBLIC_API_PREFIX = '/api/integrations/v1/widget'
@@ -15,6 +27,7 @@ export interface ApiOptions {
   apiBaseUrl: string
   fetch: typeof fetch
   clock: Clock
+  upload?: Platform['upload']
 }
 
 interface RequestParts {
@@ -26,6 +39,9 @@ interface RequestParts {
   idempotencyKey?: string
   headers?: Record<string, string>
   signal?: AbortSignal
+  /** Bytes as they are, in place of `body`. */
+  raw?: Blob
+  onProgress?: (share: number) => void
 }
 
 export interface MessageInput {
@@ -43,7 +59,7 @@ export type Api = ReturnType<typeof createApi>
  * rejects with a `WidgetError`; who calls decides on retries. Credentials travel in headers and bodies only. The
  * browser itself adds `Origin`.
  */
-export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
+export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
   const base = apiBaseUrl.replace(/\/+$/, '') + WIDGET_PUBLIC_API_PREFIX
 
   return {
@@ -87,6 +103,56 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       void response.body?.cancel().catch(() => {})
       throw new WidgetError('unexpected_response', { status: response.status, retryable: true })
     },
+
+    setTyping: (state: 'started' | 'stopped', grant: string) =>
+      json<void>({ method: 'POST', path: '/typing', body: { state }, grant }),
+
+    reportPage: (page: PageContext, grant: string) =>
+      json<void>({ method: 'POST', path: '/context/page', body: page, grant }),
+
+    submitForm: (kind: FormKind, fields: Record<string, string>, grant: string, idempotencyKey: string) =>
+      json<{ formSubmissionId: string }>({
+        method: 'POST',
+        path: kind === 'preChat' ? '/forms/pre-chat' : '/forms/offline',
+        body: { fields },
+        grant,
+        idempotencyKey,
+      }),
+
+    acknowledgeNavigation: (commandId: string, outcome: NavigationOutcome, grant: string) =>
+      json<{ commandId: string; state: string }>({
+        method: 'POST',
+        path: `/commands/navigation/${encodeURIComponent(commandId)}/acknowledgements`,
+        body: { outcome },
+        grant,
+        // One answer is one operation, whichever page or tab repeats it.
+        idempotencyKey: `${commandId}.${outcome}`,
+      }),
+
+    acknowledgeScreenshot: (requestId: string, consent: ScreenshotConsent, grant: string) =>
+      json<{ requestId: string; state: string; upload?: UploadTerms }>({
+        method: 'POST',
+        path: `/commands/screenshots/${encodeURIComponent(requestId)}/acknowledgements`,
+        body: { consent },
+        grant,
+        idempotencyKey: `${requestId}.${consent}`,
+      }),
+
+    /** One attempt at the bytes of a screenshot. The progress is told where the browser can tell it. */
+    async uploadScreenshot(
+      requestId: string,
+      image: Blob,
+      grant: string,
+      idempotencyKey: string,
+      { onProgress, signal }: { onProgress?: (share: number) => void; signal?: AbortSignal },
+    ): Promise<UploadedScreenshot> {
+      const path = `/commands/screenshots/${encodeURIComponent(requestId)}/upload`
+      const parts: RequestParts = { method: 'POST', path, raw: image, grant, idempotencyKey, signal, onProgress }
+      const response = await exchange(parts)
+      return (await response.json().catch(() => {
+        throw new WidgetError('unexpected_response', { retryable: true })
+      })) as UploadedScreenshot
+    },
   }
 
   async function json<Answer>(parts: RequestParts): Promise<Answer> {
@@ -94,7 +160,7 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     const timer = clock.setTimeout(() => controller.abort(), requestTimeoutMs)
     try {
       const response = await exchange({ ...parts, signal: controller.signal })
-      return (await response.json()) as Answer
+      return (response.status === 204 ? undefined : await response.json()) as Answer
     } catch (error) {
       if (controller.signal.aborted) throw new WidgetError('timeout', { retryable: true })
       if (error instanceof WidgetError) throw error
@@ -110,16 +176,19 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     if (parts.grant) headers.Authorization = `Bearer ${parts.grant}`
     if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
     if (parts.body !== undefined) headers['Content-Type'] = 'application/json'
+    if (parts.raw) headers['Content-Type'] = parts.raw.type
     const query = Object.entries(parts.query ?? {}).flatMap(([name, value]) =>
       value === undefined ? [] : `${name}=${value}`,
     )
 
     let response: Response
     try {
-      response = await fetch(base + parts.path + (query.length > 0 ? `?${query.join('&')}` : ''), {
+      const url = base + parts.path + (query.length > 0 ? `?${query.join('&')}` : '')
+      const send = parts.raw && upload ? upload(parts.onProgress) : fetch
+      response = await send(url, {
         method: parts.method,
         headers,
-        body: parts.body === undefined ? undefined : JSON.stringify(parts.body),
+        body: parts.raw ?? (parts.body === undefined ? undefined : JSON.stringify(parts.body)),
         signal: parts.signal,
         mode: 'cors',
         credentials: 'omit',
@@ -149,6 +218,7 @@ async function errorOf(response: Response): Promise<WidgetError> {
     terminal: envelope.terminal,
     retryAfterMs: typeof envelope.retryAfter === 'number' ? envelope.retryAfter * 1000 : hintMs,
     correlationId: typeof envelope.correlationId === 'string' ? envelope.correlationId : undefined,
+    issues: Array.isArray(envelope.issues) ? (envelope.issues as FieldIssue[]) : undefined,
   })
 }
 
@@ -158,6 +228,7 @@ interface Envelope {
   terminal: boolean
   retryAfter?: unknown
   correlationId?: unknown
+  issues?: unknown
 }
 
 function isEnvelope(value: unknown): value is Envelope {

@@ -1,9 +1,11 @@
+import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
 import { loadConfig } from './config.ts'
 import { createConversation } from './conversation.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { createEventStream, type EventStream } from './event-stream.ts'
 import { createEmitter, type Emitter, type Handler } from './events.ts'
+import { createFeatures } from './features.ts'
 import { createHistory, type History } from './history.ts'
 import { createOutbox, type Outbox } from './outbox.ts'
 import { newUuid, type Platform, steadyLifecycle, systemClock } from './platform.ts'
@@ -31,6 +33,8 @@ export interface ServiceClientOptions {
   locale?: string
   /** The page the visitor is on, asked for at each use. */
   pageContext?: () => PageContext | undefined
+  /** Which requests of agents the application shows to the visitor. The others are answered `unsupported`. */
+  supports?: Partial<SupportedRequests>
   /** Replaces parts of the surroundings, for tests and for hosts that are no browser. */
   platform?: Partial<Platform>
 }
@@ -65,9 +69,24 @@ export function createServiceClient(
     ...options.platform,
   }
   const { siteKey, locale, pageContext } = options
-  const api = createApi({ apiBaseUrl: options.apiBaseUrl, fetch: platform.fetch, clock: platform.clock })
+  const api = createApi({
+    apiBaseUrl: options.apiBaseUrl,
+    fetch: platform.fetch,
+    clock: platform.clock,
+    upload: platform.upload,
+  })
   const records = createSessionRecords(platform.storage, siteKey)
   const conversation = createConversation(emitter)
+  const features = createFeatures({
+    api,
+    platform,
+    emitter,
+    siteKey,
+    supports: options.supports,
+    config: () => config,
+    pageContext: () => pageContext?.(),
+    withGrant: (call) => run?.session.withGrant(call) ?? Promise.reject(new WidgetError('not_started')),
+  })
   let run: Run | undefined
   let starting: Promise<void> | undefined
   let config: WidgetConfig | undefined
@@ -75,6 +94,8 @@ export function createServiceClient(
   let ended: { event?: SessionEnd; code: string } | undefined
 
   return {
+    ...features.operations,
+
     /**
      * Takes up the tab's session or creates one, then loads the history and opens the stream. Resolves when there is a
      * session, or none is to be had: never rejects, what went wrong is told by events and `ended()`.
@@ -149,6 +170,7 @@ export function createServiceClient(
 
   async function begin(): Promise<void> {
     setConnection('connecting')
+    features.load()
     const current = assemble()
     run = current
     const [, started] = await Promise.all([takeConfig(), current.session.start()])
@@ -217,7 +239,10 @@ export function createServiceClient(
       position: session.position() ?? { sequence: lastSequence },
       connect: ({ sequence, lastEventId }, signal) =>
         session.withGrant((grant) => api.events({ afterSequence: sequence, lastEventId }, grant, signal)),
-      onEvent: (event) => conversation.takeEvent(event, outbox.settle),
+      onEvent(event) {
+        conversation.takeEvent(event, outbox.settle)
+        features.takeEvent(event)
+      },
       onPosition: session.savePosition,
       onBehind: (position) => history.fillFrom(position.sequence),
       onReset: async () => ({ sequence: await history.reload() }),

@@ -1,4 +1,4 @@
-import type { SessionEnd, WidgetErrorDetail } from './types.ts'
+import type { FieldIssue, SessionEnd, WidgetErrorDetail } from './types.ts'
 
 /** Codes the package itself adds to those of the service's error envelope. */
 export type ClientErrorCode =
@@ -11,6 +11,8 @@ export type ClientErrorCode =
   | 'message_too_long'
   | 'session_ended'
   | 'not_started'
+  | 'request_unknown'
+  | 'aborted'
 
 export interface RequestErrorFields {
   /** HTTP status, 0 where there was no answer. */
@@ -19,6 +21,8 @@ export interface RequestErrorFields {
   terminal?: boolean
   retryAfterMs?: number
   correlationId?: string
+  /** Of `ValidationFailed`. */
+  issues?: readonly FieldIssue[]
 }
 
 /**
@@ -32,6 +36,7 @@ export class WidgetError extends Error {
   readonly terminal: boolean
   readonly retryAfterMs: number | undefined
   readonly correlationId: string | undefined
+  readonly issues: readonly FieldIssue[]
 
   constructor(code: string, fields: RequestErrorFields = {}) {
     super(`The chat could not go on: ${code}`)
@@ -42,6 +47,7 @@ export class WidgetError extends Error {
     this.terminal = fields.terminal ?? false
     this.retryAfterMs = fields.retryAfterMs
     this.correlationId = fields.correlationId
+    this.issues = fields.issues ?? []
   }
 
   get detail(): WidgetErrorDetail {

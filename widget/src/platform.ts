@@ -32,6 +32,8 @@ export interface Platform {
   newId: () => string
   lifecycle: Lifecycle
   storage: KeyValueStorage
+  /** A `fetch` that tells how much of the body is sent, from 0 to 1. Left out, `fetch` sends it and tells nothing. */
+  upload?: (onProgress: ((share: number) => void) | undefined) => typeof fetch
 }
 
 export const systemClock: Clock = {
