@@ -137,6 +137,12 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
       }
     },
 
+    /** Forgets a request without telling anything, where nothing true can be told. */
+    dismiss(id: string) {
+      const request = records.current().requests.find((one) => one.id === id)
+      if (request) end(request, undefined)
+    },
+
     /** A page begins with what the one before left open. */
     begin() {
       expire()

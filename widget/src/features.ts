@@ -40,6 +40,7 @@ export interface FeatureOperations {
   acknowledgeNavigation: AgentRequests['acknowledgeNavigation']
   acknowledgeScreenshot: AgentRequests['acknowledgeScreenshot']
   uploadScreenshot: AgentRequests['uploadScreenshot']
+  dismissRequest: AgentRequests['dismiss']
   /** The form to fill in before the first message. */
   formDue: Forms['due']
   isFormAdvertised: Forms['isAdvertised']
@@ -64,7 +65,7 @@ export function createFeatures(deps: FeaturesDeps): Features {
   const presence = createPresence({ clock: platform.clock, emitter, records })
   const supports = { navigation: false, screenshots: false, ...deps.supports }
   const requests = createAgentRequests({ ...parts, presence, supports })
-  const forms = createForms(parts)
+  const forms = createForms({ ...parts, presence })
   const typing = createVisitorTyping({
     clock: platform.clock,
     isAllowed: () => may('typing') && platform.lifecycle.isOnline(),
@@ -86,6 +87,12 @@ export function createFeatures(deps: FeaturesDeps): Features {
     pages.begin()
     requests.begin()
     forms.resume()
+  })
+  platform.lifecycle.subscribe((signal) => {
+    // A page that comes back from the browser's memory has missed what the pages after it did.
+    if (signal !== 'pageshow' || !hasSession) return
+    records.load()
+    requests.begin()
   })
   emitter.on('message.queued', () => {
     typing.stops()
@@ -121,6 +128,7 @@ export function createFeatures(deps: FeaturesDeps): Features {
       acknowledgeNavigation: requests.acknowledgeNavigation,
       acknowledgeScreenshot: requests.acknowledgeScreenshot,
       uploadScreenshot: requests.uploadScreenshot,
+      dismissRequest: requests.dismiss,
       formDue: forms.due,
       isFormAdvertised: forms.isAdvertised,
       formState: forms.state,

@@ -4,6 +4,7 @@ import type { Emitter } from './events.ts'
 import type { FeatureRecords } from './feature-record.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
+import type { PresenceKeeper } from './presence.ts'
 import { repeat } from './repeat.ts'
 import type { FormIssues, FormKind, FormState, WidgetConfig, WidgetEventMap } from './types.ts'
 
@@ -14,6 +15,7 @@ export interface FormsDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
   emitter: Emitter<WidgetEventMap>
   records: FeatureRecords
+  presence: Pick<PresenceKeeper, 'add'>
   config(): WidgetConfig | undefined
   withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer>
 }
@@ -24,7 +26,7 @@ export type Forms = ReturnType<typeof createForms>
  * The pre-chat and the offline form, where the installation advertises them. One submission is one operation: its key is
  * kept over attempts and reloads until the service has taken or refused it, so that a lost answer makes no second lead.
  */
-export function createForms({ api, platform, emitter, records, config, withGrant }: FormsDeps) {
+export function createForms({ api, platform, emitter, records, presence, config, withGrant }: FormsDeps) {
   const { clock, random, newId, lifecycle } = platform
   const pause = createPause(clock)
   const failures: Partial<Record<FormKind, Pick<FormState, 'issues' | 'error'>>> = {}
@@ -88,7 +90,11 @@ export function createForms({ api, platform, emitter, records, config, withGrant
     const call = () => withGrant((grant) => api.submitForm(kind, submission.fields, grant, submission.key))
     const sending = repeat(call, { pause, random, attempts, now: clock.now })
       .then(
-        () => records.current().sessionId === sessionId && keep(kind, 'submitted'),
+        () => {
+          if (records.current().sessionId !== sessionId) return
+          keep(kind, 'submitted')
+          presence.add('form.submitted')
+        },
         (error) => {
           const failure = toWidgetError(error)
           failures[kind] = { error: failure.detail, issues: issuesOf(failure) }

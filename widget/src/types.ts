@@ -181,6 +181,7 @@ export interface Activity {
     | 'agent.unassigned'
     | 'conversation.closed'
     | 'conversation.reopened'
+    | 'form.submitted'
     | `navigation.${NavigationOutcome | 'expired' | 'cancelled'}`
     | `screenshot.${'uploaded' | 'denied' | 'unsupported' | 'expired' | 'cancelled'}`
   /** Of agent.assigned and agent.unassigned. */

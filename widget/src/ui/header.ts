@@ -1,7 +1,7 @@
-import type { ConnectionState, WidgetConfig } from '../types.ts'
+import type { Agent, ConnectionState, WidgetConfig } from '../types.ts'
 import { element, icon } from './elements.ts'
 import { closeIcon } from './icons.ts'
-import { initialOf } from './initials.ts'
+import { initialOf, initialsOf } from './initials.ts'
 import { safeHref } from './linkify.ts'
 import type { WidgetTexts } from './texts.ts'
 
@@ -24,11 +24,20 @@ export function createHeader(texts: WidgetTexts, titleId: string, onClose: () =>
   )
   let isAvailable = true
   let state: ConnectionState = 'idle'
+  let agent: Agent | undefined
+  let site: Node | string = ''
   configure(undefined)
 
   return {
     element: header,
     configure,
+    /** Who takes care of the conversation, in place of the site's mark and status. */
+    setAgent(next: Agent | undefined) {
+      if (agent?.displayName === next?.displayName && agent?.avatarUrl === next?.avatarUrl) return
+      agent = next
+      showMark()
+      showStatus()
+    },
     setConnection(next: ConnectionState) {
       state = next
       showStatus()
@@ -39,13 +48,21 @@ export function createHeader(texts: WidgetTexts, titleId: string, onClose: () =>
     const shown = config?.appearance.title || texts.title
     const logo = safeHref(config?.appearance.logoUrl ?? '')
     title.replaceChildren(element('bdi', {}, shown))
-    mark.replaceChildren(logo ? element('img', { src: logo, alt: '' }) : initialOf(shown))
+    site = logo ? element('img', { src: logo, alt: '' }) : initialOf(shown)
+    showMark()
     isAvailable = config?.availability.online ?? true
     showStatus()
   }
 
+  function showMark() {
+    const src = safeHref(agent?.avatarUrl ?? '')
+    const image = src ? element('img', { src, alt: '' }) : undefined
+    image?.addEventListener('error', () => image.replaceWith(initialsOf(agent?.displayName ?? '')))
+    mark.replaceChildren(agent ? (image ?? initialsOf(agent.displayName)) : site)
+  }
+
   function showStatus() {
-    const live = isAvailable ? texts.online : texts.away
+    const live = agent ? texts.withAgent(agent.displayName) : isAvailable ? texts.online : texts.away
     const told = {
       idle: '',
       connecting: texts.connecting,

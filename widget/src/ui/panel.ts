@@ -4,10 +4,9 @@ import { createComposer } from './composer.ts'
 import { element } from './elements.ts'
 import { createHeader } from './header.ts'
 import { createMessageLog } from './message-log.ts'
+import { pageLifecycle } from './page-lifecycle.ts'
+import { createPanelFeatures } from './panel-features.ts'
 import type { WidgetTexts } from './texts.ts'
-
-/** A start of typing ends by itself after this. */
-const typingLastsMs = 8_000
 
 export type Panel = ReturnType<typeof createPanel>
 
@@ -17,10 +16,12 @@ export interface PanelDeps {
   locale: string | undefined
   panelId: string
   onClose(): void
+  /** Takes the whole widget out of sight for a moment, and back. */
+  conceal(isHidden: boolean): void
 }
 
 /** The chat itself: header, conversation and composer, kept up to date by the client's events. */
-export function createPanel({ client, texts, locale, panelId, onClose }: PanelDeps) {
+export function createPanel({ client, texts, locale, panelId, onClose, conceal }: PanelDeps) {
   const titleId = `${panelId}-title`
   const header = createHeader(texts, titleId, onClose)
   const composer = createComposer(texts, send)
@@ -28,16 +29,21 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
     texts,
     locale,
     now: () => new Date(),
+    isOnline: pageLifecycle.isOnline,
     onRetry: (clientOperationId) => void client.retryMessage(clientOperationId),
     loadOlder: client.loadOlder,
     hasOlder: client.hasOlder,
   })
+  const showLines = () => log.show(features.withLines(client.messages()), false)
+  const features = createPanelFeatures({ client, texts, header, log, composer, conceal, onLines: showLines })
   const notice = element('div', { class: 'notice', role: 'alert', hidden: true })
   const panel = element(
     'section',
     { class: 'panel', id: panelId, role: 'dialog', 'aria-labelledby': titleId, tabindex: '-1', hidden: true },
     header.element,
     log.element,
+    features.form,
+    features.aboveComposer,
     notice,
     composer.element,
   )
@@ -46,10 +52,9 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
     event.stopPropagation()
     onClose()
   })
-  let typingTimer: ReturnType<typeof setTimeout>
   let isLoaded = false
   configure()
-  log.show(client.messages(), true)
+  log.show(features.withLines(client.messages()), true)
 
   const subscriptions = [
     client.on('config.loaded', configure),
@@ -61,13 +66,11 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
     client.on('messages.changed', ({ messages }) => {
       const quiet = !isLoaded && messages.length > 0 && messages.every((message) => message.messageId)
       isLoaded = isLoaded || messages.length > 0
-      log.show(messages, quiet)
+      log.show(features.withLines(messages), quiet)
     }),
-    client.on('typing.started', ({ author }) => {
-      if (author?.kind !== 'visitor') setTyping(author?.displayName || texts.agent)
+    pageLifecycle.subscribe((signal) => {
+      if (signal === 'online' || signal === 'offline') showLines()
     }),
-    client.on('typing.stopped', () => setTyping(undefined)),
-    client.on('message.received', () => setTyping(undefined)),
   ]
 
   return {
@@ -77,7 +80,9 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
       panel.hidden = false
       log.toEnd()
       // On a touch screen the keyboard would hide the conversation before it was read.
-      if (matchMedia('(pointer: coarse)').matches || composer.element.hidden) panel.focus({ preventScroll: true })
+      const isTouch = matchMedia('(pointer: coarse)').matches
+      if (features.isFormShown() && !isTouch) features.focusForm()
+      else if (isTouch || composer.element.hidden) panel.focus({ preventScroll: true })
       else composer.focus()
     },
 
@@ -86,7 +91,7 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
     },
 
     dispose() {
-      clearTimeout(typingTimer)
+      features.dispose()
       log.dispose()
       for (const unsubscribe of subscriptions) unsubscribe()
     },
@@ -112,17 +117,11 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
     }
   }
 
-  function setTyping(name: string | undefined) {
-    clearTimeout(typingTimer)
-    log.setTyping(name)
-    if (name !== undefined) typingTimer = setTimeout(() => log.setTyping(undefined), typingLastsMs)
-  }
-
   /** Where nothing can be sent any more, the reason stands in the composer's place. */
   function showEnd() {
     const ended = client.ended()
     notice.hidden = !ended
-    composer.element.hidden = ended !== undefined
+    composer.element.hidden = ended !== undefined || features.isFormShown()
     if (!ended) return notice.replaceChildren()
     const reason = element('p', {}, texts.endReasons[ended.event ?? 'unavailable'])
     if (!client.canStartNew()) return notice.replaceChildren(reason)

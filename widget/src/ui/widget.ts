@@ -1,12 +1,16 @@
 import { createServiceClient, type ServiceClientOptions } from '../client.ts'
 import { createEmitter, type Handler } from '../events.ts'
-import type { WidgetEventMap, WidgetMessage } from '../types.ts'
+import type { PageContext, WidgetEventMap, WidgetMessage } from '../types.ts'
 import { accentColors } from './color.ts'
 import { element } from './elements.ts'
+import { followPages } from './follow-pages.ts'
+import formsCss from './forms.css?inline'
 import { createLauncher, type Launcher } from './launcher.ts'
 import { pageContextOf } from './page-context.ts'
 import { pageLifecycle } from './page-lifecycle.ts'
+import { pageUpload } from './page-upload.ts'
 import { createPanel, type Panel } from './panel.ts'
+import requestsCss from './requests.css?inline'
 import { adoptStyles } from './stylesheet.ts'
 import { englishTexts, type WidgetTexts } from './texts.ts'
 import { followVisualViewport } from './viewport.ts'
@@ -39,6 +43,11 @@ export interface ServiceWidget {
   /** Sends a failed message once more, as the same operation. */
   retryMessage(clientOperationId: string): boolean
   messages(): readonly WidgetMessage[]
+  /**
+   * Tells that the visitor is on another page, where the widget cannot see it itself: browsers without the Navigation API do
+   * not tell of `history.pushState`.
+   */
+  updatePageContext(page?: PageContext): void
   /** Subscribes to an event; the answer unsubscribes. */
   on<Name extends keyof WidgetEventMap>(name: Name, handler: Handler<WidgetEventMap[Name]>): () => void
 }
@@ -53,17 +62,20 @@ interface Mounted {
 export function createServiceWidget({ nonce, texts, container, ...options }: ServiceWidgetOptions): ServiceWidget {
   const shownTexts = { ...englishTexts, ...texts }
   const emitter = createEmitter<WidgetEventMap>()
-  const platform = { lifecycle: pageLifecycle, ...options.platform }
-  const client = createServiceClient({ pageContext: pageContextOf, ...options, platform }, emitter)
+  const platform = { lifecycle: pageLifecycle, upload: pageUpload, ...options.platform }
+  const supports = { navigation: true, screenshots: true, ...options.supports }
+  const client = createServiceClient({ pageContext: pageContextOf, ...options, platform, supports }, emitter)
   let mounted: Mounted | undefined
   let isOpen = false
   let unread = 0
 
-  client.on('message.received', () => {
-    if (isOpen) return
-    unread += 1
-    mounted?.launcher.update(isOpen, unread)
-  })
+  for (const name of ['message.received', 'navigation.requested', 'screenshot.requested'] as const) {
+    client.on(name, () => {
+      if (isOpen) return
+      unread += 1
+      mounted?.launcher.update(isOpen, unread)
+    })
+  }
 
   return {
     mount() {
@@ -84,16 +96,19 @@ export function createServiceWidget({ nonce, texts, container, ...options }: Ser
     sendMessage: client.sendMessage,
     retryMessage: client.retryMessage,
     messages: client.messages,
+    updatePageContext: client.updatePageContext,
     on: client.on,
   }
 
   function build(): Mounted {
     const host = element('div', { 'data-service-widget': '' })
     const root = host.attachShadow({ mode: 'open' })
-    adoptStyles(root, widgetCss, nonce)
+    for (const css of [widgetCss, formsCss, requestsCss]) adoptStyles(root, css, nonce)
     const colors = adoptStyles(root, '', nonce)
     const panelId = 'panel'
-    const panel = createPanel({ client, texts: shownTexts, locale: options.locale, panelId, onClose: close })
+    const conceal = (isHidden: boolean) => frame.toggleAttribute('data-concealed', isHidden)
+    const { locale } = options
+    const panel = createPanel({ client, texts: shownTexts, locale, panelId, onClose: close, conceal })
     const launcher = createLauncher(shownTexts, panelId, toggle)
     const frame = element('div', { class: 'frame' }, launcher.element, panel.element)
     root.append(frame)
@@ -108,6 +123,7 @@ export function createServiceWidget({ nonce, texts, container, ...options }: Ser
     configure()
     const unsubscribe = client.on('config.loaded', configure)
     const unfollow = followVisualViewport(frame)
+    const unfollowPages = followPages(() => client.updatePageContext())
     const parent = container ?? document.body
     parent.append(host)
     return {
@@ -116,6 +132,7 @@ export function createServiceWidget({ nonce, texts, container, ...options }: Ser
       remove() {
         unsubscribe()
         unfollow()
+        unfollowPages()
         panel.dispose()
         host.remove()
       },
