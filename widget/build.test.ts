@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { buildWidget, buildWidgetIfStale, widgetDist } from './build.ts'
 
 const source = fileURLToPath(new URL('src/', import.meta.url))
-const budgets: Record<string, number> = { 'service-widget.js': 22 * 1024, 'widget.js': 20 * 1024 }
+const budgets: Record<string, number> = { 'service-widget.js': 36 * 1024, 'widget.js': 32 * 1024 }
 
 describe('the built widget', () => {
   it('stays inside its budget, and is not built again while nothing changed', async () => {

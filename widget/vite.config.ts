@@ -18,6 +18,7 @@ export const packageBuild: InlineConfig = {
     emptyOutDir: false,
     lib: { entry: 'src/index.ts', formats: ['es'], fileName: () => 'service-widget.js' },
     minify: true,
+    rolldownOptions: { output: { codeSplitting: false } },
     reportCompressedSize: false,
   },
 }
@@ -30,6 +31,7 @@ export const scriptTagBuild: InlineConfig = {
     emptyOutDir: false,
     lib: { entry: 'src/ui/script-tag.ts', formats: ['iife'], name: 'ServiceWidgetScript', fileName: () => 'widget.js' },
     minify: true,
+    rolldownOptions: { output: { codeSplitting: false } },
     reportCompressedSize: false,
   },
 }

@@ -78,9 +78,10 @@ export function createForms({ api, platform, emitter, records, presence, config,
   }
 
   function state(kind: FormKind): FormState {
-    if (running.has(kind)) return { status: 'sending' }
-    if (records.current().forms[kind] === 'submitted') return { status: 'submitted' }
-    return failures[kind] ? { status: 'failed', ...failures[kind] } : { status: 'open' }
+    const kept = records.current().forms[kind]
+    if (kept === 'submitted') return { status: 'submitted' }
+    if (running.has(kind)) return { status: 'sending', fields: kept?.fields }
+    return failures[kind] ? { status: 'failed', fields: kept?.fields, ...failures[kind] } : { status: 'open' }
   }
 
   function send(kind: FormKind, submission: { key: string; fields: Record<string, string> }): Promise<FormState> {

@@ -166,6 +166,8 @@ export interface FormState {
   status: 'open' | 'sending' | 'failed' | 'submitted'
   issues?: FormIssues
   error?: WidgetErrorDetail
+  /** What was submitted, until the service has it. */
+  fields?: Readonly<Record<string, string>>
 }
 
 export interface Agent {

@@ -1,8 +1,12 @@
 import type { FormDefinition, FormField, FormState, WidgetConfig } from '../types.ts'
+import actionsCss from './actions.css?inline'
 import { element, setAttributes } from './elements.ts'
 import { autocompleteOf, brokenRule } from './form-check.ts'
+import formsCss from './forms.css?inline'
 import { safeHref } from './linkify.ts'
 import type { WidgetTexts } from './texts.ts'
+
+export const formStyles = [actionsCss, formsCss]
 
 export interface FormViewDeps {
   texts: WidgetTexts
@@ -56,12 +60,15 @@ export function createFormView({ texts, form, isOffline, consent, onSubmit, onSk
     focus: () => entries[0]?.control.focus({ preventScroll: true }),
   }
 
-  function show({ status, issues, error }: FormState) {
+  function show({ status, issues, error, fields }: FormState) {
     const isSending = status === 'sending'
     submit.textContent = isSending ? texts.submitting : isOffline ? texts.submitOffline : texts.submitPreChat
     setAttributes(submit, { 'aria-disabled': String(isSending) })
     // Read-only fields stay readable and keep the focus, disabled ones lose it.
-    for (const { control } of entries) control.readOnly = isSending
+    for (const { field, control } of entries) {
+      control.readOnly = isSending
+      control.value ||= fields?.[field.name] ?? ''
+    }
     let first: Entry | undefined
     for (const entry of entries) {
       const rule = issues?.[entry.field.name]

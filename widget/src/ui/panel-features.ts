@@ -3,11 +3,11 @@ import type { FormKind, WidgetMessage } from '../types.ts'
 import { withActivity } from './activity-lines.ts'
 import type { Composer } from './composer.ts'
 import { element } from './elements.ts'
-import { createFormView, type FormView } from './form-view.ts'
+import type { FormView } from './form-view.ts'
 import type { Header } from './header.ts'
 import { settleArrivals } from './leave.ts'
 import type { MessageLog } from './message-log.ts'
-import { createRequestCard, type RequestCard } from './request-card.ts'
+import type { RequestCard } from './request-card.ts'
 import type { WidgetTexts } from './texts.ts'
 
 export interface PanelFeaturesDeps {
@@ -17,6 +17,7 @@ export interface PanelFeaturesDeps {
   log: MessageLog
   composer: Composer
   conceal(isHidden: boolean): void
+  addStyles(css: string): void
   /** Shows the messages again: a line among them has changed. */
   onLines(): void
 }
@@ -24,13 +25,17 @@ export interface PanelFeaturesDeps {
 export type PanelFeatures = ReturnType<typeof createPanelFeatures>
 
 /** What the panel shows beside messages: who is there and types, the forms, and agents' requests. */
-export function createPanelFeatures({ client, texts, header, log, composer, conceal, onLines }: PanelFeaturesDeps) {
+export function createPanelFeatures(deps: PanelFeaturesDeps) {
+  const { client, texts, header, log, composer, conceal, onLines } = deps
   const place = element('div', { class: 'form-place', tabindex: '-1', hidden: true })
   const cards = element('div', { class: 'requests', hidden: true })
   const offer = element('button', { class: 'quiet offer', type: 'button', hidden: true }, texts.leaveDetails)
   const spoken = element('p', { class: 'visually-hidden', role: 'status' })
   const views = new Map<FormKind, FormView>()
   const skipped = new Set<FormKind>()
+  const styles = new Set<string>()
+  let formView: typeof import('./form-view.ts') | undefined
+  let requestCard: typeof import('./request-card.ts') | undefined
   let shownForm: FormKind | undefined
   let card: RequestCard | undefined
   let lines = client.activity()
@@ -110,10 +115,11 @@ export function createPanelFeatures({ client, texts, header, log, composer, conc
 
   function showRequest() {
     const [request] = client.ended() ? [] : client.requests()
+    if (request && !requestCard) return void loadRequestCard()
     if (card && card.id === request?.id) return card.update(request)
     const hadFocus = card?.element.contains((cards.getRootNode() as ShadowRoot).activeElement)
     card?.dispose()
-    card = request && createRequestCard(request, { client, texts, agentName: agentName(), conceal })
+    card = request && requestCard!.createRequestCard(request, { client, texts, agentName: agentName(), conceal })
     cards.replaceChildren(...(card ? [card.element] : []))
     cards.hidden = !card
     if (request) card?.update(request)
@@ -124,7 +130,9 @@ export function createPanelFeatures({ client, texts, header, log, composer, conc
     const due = client.ended() ? undefined : client.formDue()
     const next = due && !skipped.has(due) ? due : undefined
     const hadFocus = place.contains((place.getRootNode() as ShadowRoot).activeElement)
-    if (next && next !== shownForm) place.replaceChildren(viewOf(next).element)
+    if (next && !formView) void loadFormView()
+    if (next && formView && place.firstElementChild !== viewOf(next).element)
+      place.replaceChildren(viewOf(next).element)
     shownForm = next
     place.hidden = !next
     log.element.hidden = next !== undefined
@@ -134,22 +142,49 @@ export function createPanelFeatures({ client, texts, header, log, composer, conc
   }
 
   function viewOf(kind: FormKind): FormView {
+    const known = views.get(kind)
+    if (known) return known
     const config = client.config()
     const form = config?.forms?.[kind] ?? { fields: [] }
     const isFree = !config?.consent?.required && form.fields.every(({ required }) => !required)
-    const view =
-      views.get(kind) ??
-      createFormView({
-        texts,
-        form,
-        isOffline: kind === 'offline',
-        consent: config?.consent,
-        onSubmit: (fields) => void client.submitForm(kind, fields),
-        onSkip: kind === 'offline' || isFree ? () => skip(kind) : undefined,
-      })
+    const view = formView!.createFormView({
+      texts,
+      form,
+      isOffline: kind === 'offline',
+      consent: config?.consent,
+      onSubmit: (fields) => void client.submitForm(kind, fields),
+      onSkip: kind === 'offline' || isFree ? () => skip(kind) : undefined,
+    })
     views.set(kind, view)
     view.show(client.formState(kind))
     return view
+  }
+
+  /** Forms and requests are seldom seen: what draws them is fetched when the first one is due. */
+  async function loadFormView() {
+    try {
+      const module = await import('./form-view.ts')
+      addStyles(module.formStyles)
+      formView = module
+    } catch {
+      // A form that cannot be shown must not stand in the way of the chat.
+      skipped.add('preChat').add('offline')
+    }
+    showForm()
+  }
+
+  async function loadRequestCard() {
+    // Where it fails, the next event of the request tries again.
+    const module = await import('./request-card.ts').catch(() => undefined)
+    if (!module || requestCard) return
+    addStyles(module.requestStyles)
+    requestCard = module
+    showRequest()
+  }
+
+  function addStyles(sheets: readonly string[]) {
+    for (const css of sheets) if (!styles.has(css)) deps.addStyles(css)
+    for (const css of sheets) styles.add(css)
   }
 
   function skip(kind: FormKind) {

@@ -18,10 +18,12 @@ export interface PanelDeps {
   onClose(): void
   /** Takes the whole widget out of sight for a moment, and back. */
   conceal(isHidden: boolean): void
+  /** Adds a sheet to the widget's own. */
+  addStyles(css: string): void
 }
 
 /** The chat itself: header, conversation and composer, kept up to date by the client's events. */
-export function createPanel({ client, texts, locale, panelId, onClose, conceal }: PanelDeps) {
+export function createPanel({ client, texts, locale, panelId, onClose, ...deps }: PanelDeps) {
   const titleId = `${panelId}-title`
   const header = createHeader(texts, titleId, onClose)
   const composer = createComposer(texts, send)
@@ -35,7 +37,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, conceal }
     hasOlder: client.hasOlder,
   })
   const showLines = () => log.show(features.withLines(client.messages()), false)
-  const features = createPanelFeatures({ client, texts, header, log, composer, conceal, onLines: showLines })
+  const features = createPanelFeatures({ client, texts, header, log, composer, ...deps, onLines: showLines })
   const notice = element('div', { class: 'notice', role: 'alert', hidden: true })
   const panel = element(
     'section',

@@ -1,11 +1,15 @@
 import type { ServiceClient } from '../client.ts'
 import { toWidgetError } from '../errors.ts'
 import type { AgentRequest } from '../types.ts'
+import actionsCss from './actions.css?inline'
 import { element, icon } from './elements.ts'
 import { cameraIcon, compassIcon } from './icons.ts'
 import { leaveFor } from './leave.ts'
+import requestsCss from './requests.css?inline'
 import { createScreenshotSteps } from './screenshot-steps.ts'
 import type { WidgetTexts } from './texts.ts'
+
+export const requestStyles = [actionsCss, requestsCss]
 
 export interface RequestCardDeps {
   client: ServiceClient

@@ -4,13 +4,11 @@ import type { PageContext, WidgetEventMap, WidgetMessage } from '../types.ts'
 import { accentColors } from './color.ts'
 import { element } from './elements.ts'
 import { followPages } from './follow-pages.ts'
-import formsCss from './forms.css?inline'
 import { createLauncher, type Launcher } from './launcher.ts'
 import { pageContextOf } from './page-context.ts'
 import { pageLifecycle } from './page-lifecycle.ts'
 import { pageUpload } from './page-upload.ts'
 import { createPanel, type Panel } from './panel.ts'
-import requestsCss from './requests.css?inline'
 import { adoptStyles } from './stylesheet.ts'
 import { englishTexts, type WidgetTexts } from './texts.ts'
 import { followVisualViewport } from './viewport.ts'
@@ -103,12 +101,13 @@ export function createServiceWidget({ nonce, texts, container, ...options }: Ser
   function build(): Mounted {
     const host = element('div', { 'data-service-widget': '' })
     const root = host.attachShadow({ mode: 'open' })
-    for (const css of [widgetCss, formsCss, requestsCss]) adoptStyles(root, css, nonce)
+    adoptStyles(root, widgetCss, nonce)
     const colors = adoptStyles(root, '', nonce)
     const panelId = 'panel'
+    const addStyles = (css: string) => void adoptStyles(root, css, nonce)
     const conceal = (isHidden: boolean) => frame.toggleAttribute('data-concealed', isHidden)
     const { locale } = options
-    const panel = createPanel({ client, texts: shownTexts, locale, panelId, onClose: close, conceal })
+    const panel = createPanel({ client, texts: shownTexts, locale, panelId, onClose: close, conceal, addStyles })
     const launcher = createLauncher(shownTexts, panelId, toggle)
     const frame = element('div', { class: 'frame' }, launcher.element, panel.element)
     root.append(frame)
