@@ -99,11 +99,9 @@ export function createFormView({ texts, form, isOffline, consent, onSubmit, onSk
     const hint = element('span', { class: 'hint' }, ` (${texts.optional})`)
     const label = element('label', { for: id }, element('bdi', {}, field.label), ...(field.required ? [] : [hint]))
     const entry = { field, control, problem, box: element('div', { class: 'form-field' }, label, control, problem) }
-    control.addEventListener('blur', () => {
-      if (control.value !== '') check(entry)
-    })
     control.addEventListener('input', () => {
-      // A complaint goes away as soon as it is met, and none comes while the visitor is still typing.
+      // A complaint goes away as soon as it is met. None comes before the visitor sends: one that appeared when a field was left
+      // would move the button away from under the pointer.
       if (!problem.hidden && !brokenRule(field, control.value)) tell(entry, undefined)
     })
     return entry

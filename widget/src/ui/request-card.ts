@@ -97,7 +97,11 @@ function navigationSteps(
   // An address reads from left to right whatever the language around it, and its host is never cut off.
   const path = target.pathname === '/' ? '' : target.pathname
   where.append(element('span', { class: 'target-url', dir: 'ltr' }, element('b', {}, target.host), path))
-  const note = element('p', { class: 'note' }, isElsewhere ? texts.leavesSite(target.host) : texts.opensPage)
+  const note = element(
+    'p',
+    { class: 'note' },
+    isElsewhere ? texts.leavesSite(`\u2068${target.host}\u2069`) : texts.opensPage,
+  )
   go.addEventListener('click', () => {
     void answer(() => leaveFor(client, client.requests().find((one) => one.id === id)!))
   })

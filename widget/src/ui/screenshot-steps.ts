@@ -127,7 +127,8 @@ export function createScreenshotSteps(
   function showProgress(part: number | undefined) {
     if (part === undefined) bar.removeAttribute('value')
     else bar.value = part
-    const text = texts.uploading(Math.round((part ?? 0) * 100))
+    // All bytes out is not yet all bytes there.
+    const text = texts.uploading(Math.min(99, Math.round((part ?? 0) * 100)))
     told.textContent = text
     bar.setAttribute('aria-label', text)
   }

@@ -177,7 +177,7 @@ export const englishTexts: WidgetTexts = {
   consentLine: 'By sending this you agree that we use these details to answer you.',
   privacyPolicy: 'Privacy policy',
   navigationTitle: (name) => `${name} suggests a page`,
-  opensPage: 'Opens in this tab. The chat stays with you.',
+  opensPage: 'Opens in this tab.',
   leavesSite: (host) => `This takes you away from this site, to ${host}.`,
   goToPage: 'Go to page',
   noThanks: 'No thanks',
