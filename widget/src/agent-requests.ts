@@ -229,9 +229,10 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
       const failure = toWidgetError(error)
       const current = records.current().requests.find((one) => one.id === id)
       if (current && failure.code === 'CommandExpired') end(current, `${current.kind}.expired`)
-      // Decided elsewhere, in another tab for example: there is nothing left to ask here.
-      const isOver = failure.code === 'CommandAlreadyResolved' || failure.code === 'CommandNotFound'
-      if (current && isOver) end(current, undefined)
+      // Decided elsewhere: there is nothing left to ask here. What follows an accepted navigation is told by one page only.
+      const isNews = current?.state !== 'accepted'
+      if (current && failure.code === 'CommandAlreadyResolved') end(current, isNews ? 'request.resolved' : undefined)
+      if (current && failure.code === 'CommandNotFound') end(current, undefined)
       throw failure
     } finally {
       pauses.delete(pause)

@@ -184,6 +184,8 @@ export interface Activity {
     | 'conversation.closed'
     | 'conversation.reopened'
     | 'form.submitted'
+    /** An agent's request turned out to be answered already, in another tab for example. */
+    | 'request.resolved'
     | `navigation.${NavigationOutcome | 'expired' | 'cancelled'}`
     | `screenshot.${'uploaded' | 'denied' | 'unsupported' | 'expired' | 'cancelled'}`
   /** Of agent.assigned and agent.unassigned. */

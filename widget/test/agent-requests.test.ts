@@ -205,7 +205,7 @@ describe('any request', () => {
 
   it.each([
     ['CommandExpired', 410, ['screenshot.expired']],
-    ['CommandAlreadyResolved', 409, []],
+    ['CommandAlreadyResolved', 409, ['request.resolved']],
     ['CommandNotFound', 404, []],
   ])('that the service answers with %s is over, without another attempt', async (code, status, expected) => {
     const harness = await started()

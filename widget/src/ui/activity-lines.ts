@@ -35,6 +35,7 @@ function textOf({ type, agentName = '' }: Activity, texts: WidgetTexts): string 
   if (type === 'conversation.closed') return texts.conversationClosed
   if (type === 'conversation.reopened') return texts.conversationReopened
   if (type === 'form.submitted') return texts.formSubmitted
+  if (type === 'request.resolved') return texts.requestProblems.resolved
   const [kind, outcome] = type.split('.') as [
     'navigation' | 'screenshot',
     keyof (typeof texts.requestOutcomes)['navigation'],

@@ -58,6 +58,7 @@ export function createHeader(texts: WidgetTexts, titleId: string, onClose: () =>
     const src = safeHref(agent?.avatarUrl ?? '')
     const image = src ? element('img', { src, alt: '' }) : undefined
     image?.addEventListener('error', () => image.replaceWith(initialsOf(agent?.displayName ?? '')))
+    mark.toggleAttribute('data-agent', agent !== undefined)
     mark.replaceChildren(agent ? (image ?? initialsOf(agent.displayName)) : site)
   }
 
