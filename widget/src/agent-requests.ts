@@ -36,6 +36,8 @@ export interface AgentRequestsDeps {
   records: FeatureRecords
   presence: Pick<PresenceKeeper, 'add'>
   supports: SupportedRequests
+  /** How far this browser's clock is ahead of the service's, at most. Milliseconds. */
+  aheadMs(): number
   config(): WidgetConfig | undefined
   withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer>
 }
@@ -47,14 +49,12 @@ export type AgentRequests = ReturnType<typeof createAgentRequests>
  * idempotent operation, repeated while it may still count. Nothing is done to the page here.
  */
 export function createAgentRequests(deps: AgentRequestsDeps) {
-  const { api, emitter, records, presence, supports, config, withGrant } = deps
+  const { api, emitter, records, presence, supports, aheadMs, config, withGrant } = deps
   const { clock, random, newId, lifecycle } = deps.platform
   const answers = new Map<string, Promise<unknown>>()
   const pauses = new Set<Pause>()
   const uploadKeys = new WeakMap<Blob, string>()
   const uploads = new Map<string, AbortController>()
-  /** How far this browser's clock is ahead of the service's, at most. */
-  let aheadMs = Number.POSITIVE_INFINITY
   let timer: TimerId
   lifecycle.subscribe((signal) => {
     if (signal === 'online') for (const pause of pauses) pause.hurry()
@@ -62,11 +62,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
   })
 
   return {
-    all: (): readonly AgentRequest[] => records.current().requests,
-
-    takeEvent({ type, occurredAt, data }: StreamEvent) {
-      const sinceMs = clock.now() - Date.parse(occurredAt)
-      if (Number.isFinite(sinceMs)) aheadMs = Math.min(aheadMs, sinceMs)
+    takeEvent({ type, data }: StreamEvent) {
       if (type === 'navigation.requested') takeRequest('navigation', String(data.commandId), data)
       else if (type === 'screenshot.requested') takeRequest('screenshot', String(data.requestId), data)
       else if (type === 'navigation.cancelled') takeCancellation('navigation', String(data.commandId))
@@ -160,7 +156,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
     const { requests, handled } = records.current()
     if (handled.includes(id) || requests.some((one) => one.id === id)) return
     const text = (value: unknown) => (typeof value === 'string' && value.trim() !== '' ? value : undefined)
-    const expiresAtMs = Date.parse(String(data.expiresAt)) + aheadMs
+    const expiresAtMs = Date.parse(String(data.expiresAt)) + aheadMs()
     const request: AgentRequest = {
       id,
       kind,
@@ -205,7 +201,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
   }
 
   function granted(request: AgentRequest, upload: UploadTerms | undefined): Partial<AgentRequest> {
-    const untilMs = Date.parse(upload?.expiresAt ?? '') + aheadMs
+    const untilMs = Date.parse(upload?.expiresAt ?? '') + aheadMs()
     return { upload, expiresAtMs: Number.isFinite(untilMs) ? untilMs : request.expiresAtMs }
   }
 

@@ -1,8 +1,9 @@
-import { type AgentRequests, createAgentRequests, type SupportedRequests } from './agent-requests.ts'
+import type { SupportedRequests } from './agent-requests.ts'
 import type { Api } from './api.ts'
 import type { Emitter } from './events.ts'
 import { createFeatureRecords } from './feature-record.ts'
 import { createForms, type Forms } from './forms.ts'
+import { createLateRequests, type LateRequests } from './late-requests.ts'
 import { createPageReports } from './page-reports.ts'
 import type { Platform } from './platform.ts'
 import { createPresence } from './presence.ts'
@@ -36,11 +37,11 @@ export interface FeatureOperations {
   /** What happened in the conversation beside messages, oldest first. */
   activity(): readonly Activity[]
   /** Agents' requests that wait for the visitor, oldest first. */
-  requests: AgentRequests['all']
-  acknowledgeNavigation: AgentRequests['acknowledgeNavigation']
-  acknowledgeScreenshot: AgentRequests['acknowledgeScreenshot']
-  uploadScreenshot: AgentRequests['uploadScreenshot']
-  dismissRequest: AgentRequests['dismiss']
+  requests: LateRequests['all']
+  acknowledgeNavigation: LateRequests['acknowledgeNavigation']
+  acknowledgeScreenshot: LateRequests['acknowledgeScreenshot']
+  uploadScreenshot: LateRequests['uploadScreenshot']
+  dismissRequest: LateRequests['dismiss']
   /** The form to fill in before the first message. */
   formDue: Forms['due']
   isFormAdvertised: Forms['isAdvertised']
@@ -64,7 +65,7 @@ export function createFeatures(deps: FeaturesDeps): Features {
   const parts = { api, platform, emitter, records, config, withGrant }
   const presence = createPresence({ clock: platform.clock, emitter, records })
   const supports = { navigation: false, screenshots: false, ...deps.supports }
-  const requests = createAgentRequests({ ...parts, presence, supports })
+  const requests = createLateRequests({ ...parts, presence, supports })
   const forms = createForms({ ...parts, presence })
   const typing = createVisitorTyping({
     clock: platform.clock,

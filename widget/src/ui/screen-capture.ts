@@ -4,6 +4,8 @@ export const imageTypes = ['image/png', 'image/jpeg', 'image/webp']
 
 const smallestEdge = 320
 const frameWithinMs = 700
+/** A source that shows nothing, such as a window that is minimised, gives no frame at all. */
+const firstFrameWithinMs = 8_000
 
 /** The part of the options that Chromium adds: the visitor is offered this very tab first. */
 interface CaptureOptions extends DisplayMediaStreamOptions {
@@ -34,7 +36,7 @@ export async function captureScreen(maxBytes: number, conceal: (isHidden: boolea
   try {
     video.muted = true
     video.srcObject = stream
-    await video.play()
+    await within(firstFrameWithinMs, video.play())
     await nextFrames(video)
     return await encode(video, video.videoWidth, video.videoHeight, maxBytes)
   } finally {
@@ -42,6 +44,14 @@ export async function captureScreen(maxBytes: number, conceal: (isHidden: boolea
     for (const track of stream.getTracks()) track.stop()
     video.srcObject = null
   }
+}
+
+async function within(ms: number, done: Promise<void>) {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const tooLate = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new DOMException('No frame came', 'TimeoutError')), ms)
+  })
+  await Promise.race([done, tooLate]).finally(() => clearTimeout(timer))
 }
 
 /** The chat is gone from the screen two frames later, and from the stream a moment after that. */
