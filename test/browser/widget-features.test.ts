@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { AxeBuilder } from '@axe-core/playwright'
 import { MongoClient } from 'mongodb'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Page, Route } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { DemoFile } from '../../core/demo-seed.ts'
 import { launchChromium } from '../support/chromium.ts'
@@ -53,9 +53,14 @@ async function configure(capabilities: Record<string, boolean>, forms?: object) 
     const response = await fetch(`${demo.gatewayUrl}/api/integrations/v1/widget/config/${demo.siteKey}`, {
       headers: { Origin: demo.origin, 'X-Service-Widget-Version': '1.0' },
     })
-    const config = (await response.json()) as { capabilities: Record<string, boolean>; forms: { preChat?: object } }
+    const config = (await response.json()) as {
+      capabilities: Record<string, boolean>
+      forms: { preChat?: object; offline?: object }
+    }
     const isSame = Object.entries(capabilities).every(([name, on]) => config.capabilities[name] === on)
-    return isSame && (!capabilities.preChatForm || config.forms.preChat !== undefined)
+    const hasForm =
+      (!capabilities.preChatForm || config.forms.preChat) && (!capabilities.offlineForm || config.forms.offline)
+    return isSame && hasForm
   })
 }
 
@@ -66,7 +71,8 @@ interface Visit {
   complaints: string[]
 }
 
-async function visit(): Promise<Visit> {
+/** @param onConfig changes what the page is told of the installation. */
+async function visit(onConfig?: (route: Route) => Promise<void>): Promise<Visit> {
   const context = await browser.newContext({ permissions: [] })
   const page = await context.newPage()
   const complaints: string[] = []
@@ -74,6 +80,7 @@ async function visit(): Promise<Visit> {
     if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
   })
   page.on('pageerror', (error) => complaints.push(String(error)))
+  if (onConfig) await page.route('**/config/*', onConfig)
   const created = page.waitForResponse((response) => response.url().endsWith('/sessions'))
   await page.goto(demo.origin)
   const open = page.getByRole('button', { name: /^Open chat/ })
@@ -97,6 +104,13 @@ async function commandState(commandId: string): Promise<string | undefined> {
 
 async function screenshotRequested(sessionId: string, purpose?: string): Promise<string> {
   return (await operator.commands.requestScreenshot({ sessionId, purpose })).command!.commandId
+}
+
+async function leadsOf(conversationId: string) {
+  const client = new MongoClient(database.uri)
+  const leads = await client.db(database.name).collection('leads').find({ conversationId }).toArray()
+  await client.close()
+  return leads
 }
 
 async function arrivedSha256(commandId: string): Promise<{ told: string; real: string; contentType: string }> {
@@ -250,9 +264,7 @@ describe('the form before a chat', () => {
     expect(keys).toHaveLength(2)
     expect(keys[0]).toBe(keys[1])
 
-    const client = new MongoClient(database.uri)
-    const leads = await client.db(database.name).collection('leads').find({ conversationId }).toArray()
-    await client.close()
+    const leads = await leadsOf(conversationId)
     expect(leads).toHaveLength(1)
     expect(leads[0]).toMatchObject({ fields: { name: 'Ada Lovelace', email: 'ada@example.com' } })
 
@@ -262,6 +274,46 @@ describe('the form before a chat', () => {
     await page.getByText('Now then').waitFor()
     expect(await page.getByRole('heading', { name: 'Before we start' }).count()).toBe(0)
     await configure({ preChatForm: false })
+  })
+})
+
+describe('the form while nobody is there', () => {
+  it('tells what the service did not take, can be left for a message, and captures a lead', async () => {
+    const offline = { fields: [{ name: 'email', label: 'Email address', type: 'email', required: true }] }
+    await configure({ offlineForm: true }, { offline })
+    const { page, conversationId } = await visit(async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, json: { ...(await response.json()), availability: { online: false } } })
+    })
+    await page.getByRole('heading', { name: 'We are away at the moment' }).waitFor()
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'Write a message instead' }).click()
+    expect(await field(page).evaluate((element) => element.matches(':focus'))).toBe(true)
+    await page.getByRole('button', { name: 'Leave your details instead' }).click()
+    const email = page.getByLabel('Email address')
+    await email.fill('ada@example.com')
+
+    const refusal = {
+      code: 'ValidationFailed',
+      retryable: false,
+      terminal: false,
+      correlationId: 'cor_1',
+      issues: [{ path: '/fields/email', rule: 'format' }],
+    }
+    const headers = { 'Access-Control-Allow-Origin': demo.origin }
+    await page.route('**/forms/offline', (route) => route.fulfill({ status: 400, json: refusal, headers }), {
+      times: 1,
+    })
+    await page.getByRole('button', { name: 'Send details' }).click()
+    await page.getByText('Please enter an email address').waitFor()
+    expect(await email.evaluate((input) => input.matches(':focus'))).toBe(true)
+    expect(await page.getByText('We got your details.').count()).toBe(0)
+
+    await email.fill('ada@example.org')
+    await page.getByRole('button', { name: 'Send details' }).click()
+    await page.getByText('We got your details.').waitFor()
+    expect(await leadsOf(conversationId)).toMatchObject([{ fields: { email: 'ada@example.org' } }])
+    await configure({ offlineForm: false })
   })
 })
 

@@ -41,9 +41,13 @@ export function createFormView({ texts, form, isOffline, consent, onSubmit, onSk
     title,
     element('p', { class: 'form-intro' }, isOffline ? texts.offlineIntro : texts.preChatIntro),
     ...entries.map(({ box }) => box),
-    ...consentLine(),
-    failure,
-    element('div', { class: 'actions' }, submit, skip),
+    element(
+      'div',
+      { class: 'form-foot' },
+      ...consentLine(),
+      failure,
+      element('div', { class: 'actions' }, submit, skip),
+    ),
   )
   view.addEventListener('submit', (event) => {
     event.preventDefault()

@@ -6,6 +6,7 @@ const smallestEdge = 320
 const frameWithinMs = 700
 /** A source that shows nothing, such as a window that is minimised, gives no frame at all. */
 const firstFrameWithinMs = 8_000
+const nudgeMs = 400
 
 /** The part of the options that Chromium adds: the visitor is offered this very tab first. */
 interface CaptureOptions extends DisplayMediaStreamOptions {
@@ -36,7 +37,7 @@ export async function captureScreen(maxBytes: number, conceal: (isHidden: boolea
   try {
     video.muted = true
     video.srcObject = stream
-    await within(firstFrameWithinMs, video.play())
+    await firstFrame(video, conceal)
     await nextFrames(video)
     return await encode(video, video.videoWidth, video.videoHeight, maxBytes)
   } finally {
@@ -46,13 +47,23 @@ export async function captureScreen(maxBytes: number, conceal: (isHidden: boolea
   }
 }
 
-async function within(ms: number, done: Promise<void>) {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const tooLate = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new DOMException('No frame came', 'TimeoutError')), ms)
+/** A page that stands still gives no frame to a stream that has just begun: the chat comes and goes until there is one. */
+async function firstFrame(video: HTMLVideoElement, conceal: (isHidden: boolean) => void) {
+  let isPlaying = false
+  const playing = video.play().then(() => {
+    isPlaying = true
   })
-  await Promise.race([done, tooLate]).finally(() => clearTimeout(timer))
+  for (let waitedMs = 0; waitedMs < firstFrameWithinMs; waitedMs += 2 * nudgeMs) {
+    await Promise.race([playing, delay(nudgeMs)])
+    if (isPlaying) return
+    conceal(false)
+    await Promise.race([playing, delay(nudgeMs)])
+    conceal(true)
+  }
+  if (!isPlaying) throw new DOMException('No frame came', 'TimeoutError')
 }
+
+const delay = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
 /** The chat is gone from the screen two frames later, and from the stream a moment after that. */
 async function nextFrames(video: HTMLVideoElement) {
@@ -62,7 +73,7 @@ async function nextFrames(video: HTMLVideoElement) {
       if ('requestVideoFrameCallback' in video) video.requestVideoFrameCallback(() => resolve())
     })
   }
-  await new Promise((resolve) => setTimeout(resolve, 120))
+  await delay(120)
 }
 
 /**
