@@ -167,8 +167,8 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
       state: 'requested',
     }
     if (request.expiresAtMs <= clock.now()) return
-    records.change({ requests: [...requests, request] })
     if (!isSupported(request)) return refuse(request)
+    records.change({ requests: [...requests, request] })
     watch()
     if (kind === 'navigation') emitter.emit('navigation.requested', { request })
     else emitter.emit('screenshot.requested', { request })
@@ -195,9 +195,8 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
       request.kind === 'navigation'
         ? api.acknowledgeNavigation(request.id, 'unsupported', grant)
         : api.acknowledgeScreenshot(request.id, 'unsupported', grant)
-    attempt(request, request.expiresAtMs, call)
-      .catch(() => {})
-      .finally(() => end(request, undefined))
+    remember(request.id)
+    attempt(request, request.expiresAtMs, call).catch(() => {})
   }
 
   function granted(request: AgentRequest, upload: UploadTerms | undefined): Partial<AgentRequest> {
