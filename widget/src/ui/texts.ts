@@ -133,7 +133,7 @@ export const englishTexts: WidgetTexts = {
     unavailable: 'Chat is not available at the moment.',
   },
   waitingForNetwork: 'Will be sent when you are back online',
-  notSentAnnouncement: (body) => `Not sent: ${body}`,
+  notSentAnnouncement: (body) => `Could not be sent: ${body}`,
   withAgent: (name) => `${name} is looking after you`,
   agentAssigned: (name) => `${name} is now looking after you`,
   agentUnassigned: (name) => `${name} has left this chat`,
