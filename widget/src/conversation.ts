@@ -48,14 +48,13 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
       tellChanged()
     },
 
-    tellRetrying(clientOperationId: string, attempt: number) {
+    tellOwn<Name extends 'message.retrying' | 'message.retry.exhausted'>(
+      name: Name,
+      clientOperationId: string,
+      more: Omit<WidgetEventMap[Name], 'message'>,
+    ) {
       const message = messages.byOperation(clientOperationId)
-      if (message) emit('message.retrying', { message, attempt })
-    },
-
-    tellExhausted(clientOperationId: string, error: WidgetErrorDetail) {
-      const message = messages.byOperation(clientOperationId)
-      if (message) emit('message.retry.exhausted', { message, error })
+      if (message) emit(name, { message, ...more } as WidgetEventMap[Name])
     },
 
     /** The answer of POST /messages, which may come after the event of the same message. */

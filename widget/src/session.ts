@@ -82,22 +82,20 @@ export function createSession(deps: SessionDeps) {
 
     /**
      * Makes one call with the current grant. If the grant was replaced while the call was under way, and the old one was
-     * refused, the call is made once more with the new one. An answer that ends the session ends it here.
+     * refused, the call is made again with the new one. An answer that ends the session ends it here.
      */
     async withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer> {
-      const grant = record?.session?.accessGrant
-      if (over || !grant) throw new WidgetError('session_ended', { terminal: true })
-      try {
-        return await call(grant)
-      } catch (error) {
-        const failure = toWidgetError(error)
-        if (failure.status !== 401) throw endIfTerminal(failure)
-        await renewing?.catch(() => {})
-        const renewed = record?.session?.accessGrant
-        if (!failure.terminal || !renewed || renewed === grant || over) throw endIfTerminal(failure)
-        return await call(renewed).catch((again) => {
-          throw endIfTerminal(toWidgetError(again))
-        })
+      for (let grant = grantNow(); ; ) {
+        try {
+          return await call(grant)
+        } catch (error) {
+          const failure = toWidgetError(error)
+          const mayBeOld = failure.terminal && failure.status === 401
+          if (mayBeOld) await renewing
+          const renewed = over ? grant : grantNow()
+          if (!mayBeOld || renewed === grant) throw endIfTerminal(failure)
+          grant = renewed
+        }
       }
     },
 
@@ -123,6 +121,13 @@ export function createSession(deps: SessionDeps) {
 
     /** Stops timers and forgets nothing: a later page takes the session up again. */
     stop: leave,
+  }
+
+  /** @throws WidgetError `session_ended` */
+  function grantNow(): string {
+    const grant = record?.session?.accessGrant
+    if (over || !grant) throw new WidgetError('session_ended', { terminal: true })
+    return grant
   }
 
   async function create(clientInstanceId: string) {
@@ -200,7 +205,7 @@ export function createSession(deps: SessionDeps) {
           },
           random,
           isEnough: () => over,
-          onFailure: ({ status, detail }) => over || (status === 0 && leftMs() === 0) || deps.onError(detail),
+          onFailure: ({ detail }) => over || deps.onError(detail),
         },
       )
       renewing = undefined

@@ -85,8 +85,8 @@ export function createVisit(deps: VisitDeps) {
       if (content) records.writeOutbox(content.sessionId, entries)
     },
     onState: conversation.setOwnState,
-    onRetrying: conversation.tellRetrying,
-    onExhausted: conversation.tellExhausted,
+    onRetrying: (id, attempt) => conversation.tellOwn('message.retrying', id, { attempt }),
+    onExhausted: (id, error) => conversation.tellOwn('message.retry.exhausted', id, { error }),
     onAccepted: conversation.takeAnswer,
   })
   const history = createHistory({
