@@ -65,8 +65,13 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     clearIdentity: (grant: string, idempotencyKey: string) =>
       call<SessionContent>({ method: 'DELETE', path: '/sessions/identify', grant, idempotencyKey }),
 
-    closeSession: (scope: 'panel' | 'continuity', grant: string, idempotencyKey: string) =>
-      post<{ sessionId: string; state: 'active' | 'closed' }>('/sessions/close', { scope }, idempotencyKey, grant),
+    closeSession: (grant: string, idempotencyKey: string) =>
+      post<{ sessionId: string; state: 'active' | 'closed' }>(
+        '/sessions/close',
+        { scope: 'continuity' },
+        idempotencyKey,
+        grant,
+      ),
 
     sendMessage: (input: MessageInput, grant: string) =>
       post<AcceptedMessage>('/messages', input, input.clientOperationId, grant),

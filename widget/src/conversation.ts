@@ -41,7 +41,7 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
       tellUnread()
     },
 
-    lastSequence: () => messages.all().reduce((last, { sequence = 0 }) => Math.max(last, sequence), 0),
+    lastSequence: () => messages.all().findLast(({ sequence }) => sequence)?.sequence ?? 0,
 
     setOwnState(clientOperationId: string, state: MessageState, error?: WidgetErrorDetail) {
       messages.patchLocal(clientOperationId, { state, error })

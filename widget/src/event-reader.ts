@@ -65,7 +65,7 @@ export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: Re
   }
 }
 
-function parseEvent(id: string | undefined, type: string | undefined, text: string): StreamEvent | undefined {
+export function parseEvent(id: string | undefined, type: string | undefined, text: string): StreamEvent | undefined {
   try {
     const { sequence, occurredAt, data } = JSON.parse(text) as Record<string, unknown>
     const readable = id && type && Number.isSafeInteger(sequence) && typeof data === 'object' && data !== null

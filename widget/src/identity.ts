@@ -55,7 +55,7 @@ export function createIdentity(deps: IdentityDeps) {
       lost = false
       if (!provider) return true
       try {
-        const assertion = await repeat(() => ask())
+        const assertion = await repeat(() => assertionFor())
         if (assertion) return await exchange(visit, identification(assertion))
         return visit.session.content()?.identity.state !== 'verified' || (await exchange(visit, api.clearIdentity))
       } catch (error) {
@@ -77,7 +77,7 @@ export function createIdentity(deps: IdentityDeps) {
     identify: (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
       inTurn(async (visit) => {
         if (!visit) throw new WidgetError('session_ended', { terminal: true })
-        const assertion = await ask(wanted)
+        const assertion = await assertionFor(wanted)
         if (!assertion) throw new WidgetError('identity_unavailable')
         await exchange(visit, identification(assertion), wanted?.displayName)
         return deps.current()?.view()
@@ -113,7 +113,7 @@ export function createIdentity(deps: IdentityDeps) {
     return turn
   }
 
-  async function ask(wanted?: VisitorIdentity): Promise<string | undefined> {
+  async function assertionFor(wanted?: VisitorIdentity): Promise<string | undefined> {
     const unavailable = new WidgetError('identity_unavailable', { retryable: true })
     let assertion: string | undefined
     try {
@@ -144,22 +144,18 @@ export function createIdentity(deps: IdentityDeps) {
   ): Promise<boolean> {
     const before = visit.session.content()
     if (!before) throw new WidgetError('session_ended', { terminal: true })
-    const key = newId()
-    const askedAtMs = clock.now()
     visit.hold()
     try {
-      const answer = await repeat(() => call(before.accessGrant, key))
-      const content = {
-        ...answer,
-        identity: { ...answer.identity, displayName: answer.identity.displayName ?? displayName },
-      }
+      const given = await ask(before, call)
+      const { identity } = given.content
+      given.content.identity = { ...identity, displayName: identity.displayName ?? displayName }
       if (deps.current() !== visit) throw new WidgetError('session_ended', { terminal: true })
-      const goesOn = content.sessionId === before.sessionId
+      const goesOn = given.content.sessionId === before.sessionId
       if (goesOn) {
-        visit.accept({ content, askedAtMs })
+        visit.accept(given)
       } else {
         deps.leave()
-        await deps.begin(false, { content, askedAtMs })
+        await deps.begin(false, given)
       }
       return goesOn
     } finally {
@@ -170,31 +166,31 @@ export function createIdentity(deps: IdentityDeps) {
   async function clear(visit: Visit | undefined): Promise<void> {
     if (!visit) return deps.forget()
     if (!isVerified(visit)) return void (await exchange(visit, api.clearIdentity))
-    const { accessGrant } = visit.session.content()!
-    const key = newId()
-    const askedAtMs = clock.now()
+    const before = visit.session.content()!
     deps.leave()
     try {
-      const content = await repeat(() => api.clearIdentity(accessGrant, key))
-      await deps.begin(false, { content, askedAtMs })
+      await deps.begin(false, await ask(before, api.clearIdentity))
     } catch (error) {
       const failure = toWidgetError(error)
-      const end = sessionEndOf(failure.code)
       // The session is over, and the association with it.
-      if (end === 'session.closed' || end === 'session.expired') return deps.begin(false)
+      if (/session\.(closed|expired)/.test(sessionEndOf(failure.code) ?? '')) return deps.begin(false)
       lose(failure)
       throw failure
     }
   }
 
   async function close(visit: Visit, asks: boolean): Promise<void> {
-    const { accessGrant } = visit.session.content()!
-    const key = newId()
+    const before = visit.session.content()!
     deps.leave()
-    await repeat(() => api.closeSession('continuity', accessGrant, key)).catch((error) =>
-      deps.onFailure(toWidgetError(error)),
-    )
+    await ask(before, api.closeSession).catch((error) => deps.onFailure(toWidgetError(error)))
     await deps.begin(asks)
+  }
+
+  /** One operation of the service, with one key and the grant of before, however often it must be asked. */
+  async function ask<Content>({ accessGrant }: SessionContent, call: (grant: string, key: string) => Promise<Content>) {
+    const key = newId()
+    const askedAtMs = clock.now()
+    return { content: await repeat(() => call(accessGrant, key)), askedAtMs }
   }
 
   function lose({ code }: WidgetError) {
