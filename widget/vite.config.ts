@@ -19,6 +19,7 @@ export const packageBuild: InlineConfig = {
     lib: { entry: 'src/index.ts', formats: ['es'], fileName: () => 'service-widget.js' },
     minify: true,
     reportCompressedSize: false,
+    rolldownOptions: { output: { codeSplitting: false } },
   },
 }
 
@@ -31,6 +32,7 @@ export const scriptTagBuild: InlineConfig = {
     lib: { entry: 'src/ui/script-tag.ts', formats: ['iife'], name: 'ServiceWidgetScript', fileName: () => 'widget.js' },
     minify: true,
     reportCompressedSize: false,
+    rolldownOptions: { output: { codeSplitting: false } },
   },
 }
 

@@ -36,6 +36,8 @@ export interface IdentityDeps {
   onLost(event: SessionEnd | undefined, code: string): void
 }
 
+export type Identity = ReturnType<typeof createIdentity>
+
 /**
  * Who the visitor is (sections 2.4, 3.2 and 4.4 of the specification). The host's backend decides by its assertion, the service
  * by its answer: the same session goes on, or it is another person's and everything begins anew. One change at a time.
@@ -44,36 +46,21 @@ export function createIdentity(deps: IdentityDeps) {
   const { api, provider } = deps
   const { clock, random, newId } = deps.platform
   let turns: Promise<unknown> = Promise.resolve()
-  let lost = false
 
   return {
-    /** Whether the last visit ended because it could not be told who the visitor is. */
-    isLost: () => lost,
-
-    /** At the start, before anything is shown. False where this visit does not go on. */
+    /** At the start, before anything is shown. False where another visit takes its place; rejects where it cannot be told. */
     async settle(visit: Visit): Promise<boolean> {
-      lost = false
-      if (!provider) return true
       try {
         const assertion = await repeat(() => assertionFor())
         if (assertion) return await exchange(visit, identification(assertion))
-        return visit.session.content()?.identity.state !== 'verified' || (await exchange(visit, api.clearIdentity))
+        return !isVerified(visit) || (await exchange(visit, api.clearIdentity))
       } catch (error) {
-        if (deps.current() !== visit) return false
         const failure = toWidgetError(error)
-        visit.close()
-        lose(failure)
-        deps.onFailure(failure)
-        return false
+        if (deps.current() === visit) deps.onFailure(failure)
+        throw failure
       }
     },
 
-    /**
-     * Asks the identity provider for an assertion and associates the visitor with its subject. Another subject than before begins
-     * a new session: nothing of the one before is shown or sent any more.
-     *
-     * @throws WidgetError `identity_unavailable`, `identity_mismatch`, or what the service answered; the session stays as it was
-     */
     identify: (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
       inTurn(async (visit) => {
         if (!visit) throw new WidgetError('session_ended', { terminal: true })
@@ -83,17 +70,8 @@ export function createIdentity(deps: IdentityDeps) {
         return deps.current()?.view()
       }),
 
-    /**
-     * The visitor has logged out. What was theirs leaves the page at once, whatever the service answers; then the chat goes on
-     * with a new, anonymous session.
-     *
-     * @throws WidgetError where the service could not be told
-     */
     clearIdentity: (): Promise<void> => inTurn((visit) => clear(visit)),
 
-    /**
-     * @throws WidgetError where `clearIdentity` was asked for and the service could not be told
-     */
     resetVisitor: (what: VisitorReset = {}): Promise<void> =>
       inTurn(async (visit) => {
         const draft = what.clearDraft || what.clearIdentity ? '' : visit?.draft()
@@ -174,7 +152,7 @@ export function createIdentity(deps: IdentityDeps) {
       const failure = toWidgetError(error)
       // The session is over, and the association with it.
       if (/session\.(closed|expired)/.test(sessionEndOf(failure.code) ?? '')) return deps.begin(false)
-      lose(failure)
+      deps.onLost(sessionEndOf(failure.code), failure.code)
       throw failure
     }
   }
@@ -191,11 +169,6 @@ export function createIdentity(deps: IdentityDeps) {
     const key = newId()
     const askedAtMs = clock.now()
     return { content: await repeat(() => call(accessGrant, key)), askedAtMs }
-  }
-
-  function lose({ code }: WidgetError) {
-    lost = true
-    deps.onLost(sessionEndOf(code), code)
   }
 
   function repeat<Answer>(call: () => Promise<Answer>): Promise<Answer> {

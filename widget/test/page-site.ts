@@ -27,7 +27,12 @@ async function bundled(entry: string): Promise<string> {
   const built = await build({
     configFile: false,
     logLevel: 'warn',
-    build: { write: false, target: 'es2022', lib: { entry, formats: ['es'], fileName: 'script' } },
+    build: {
+      write: false,
+      target: 'es2022',
+      lib: { entry, formats: ['es'], fileName: 'script' },
+      rolldownOptions: { output: { codeSplitting: false } },
+    },
   })
   const [output] = built as Rolldown.RolldownOutput[]
   return output!.output[0].code
