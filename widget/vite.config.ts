@@ -18,8 +18,8 @@ export const packageBuild: InlineConfig = {
     emptyOutDir: false,
     lib: { entry: 'src/index.ts', formats: ['es'], fileName: () => 'service-widget.js' },
     minify: true,
-    rolldownOptions: { output: { codeSplitting: false } },
     reportCompressedSize: false,
+    rolldownOptions: { output: { codeSplitting: false } },
   },
 }
 
@@ -31,8 +31,8 @@ export const scriptTagBuild: InlineConfig = {
     emptyOutDir: false,
     lib: { entry: 'src/ui/script-tag.ts', formats: ['iife'], name: 'ServiceWidgetScript', fileName: () => 'widget.js' },
     minify: true,
-    rolldownOptions: { output: { codeSplitting: false } },
     reportCompressedSize: false,
+    rolldownOptions: { output: { codeSplitting: false } },
   },
 }
 

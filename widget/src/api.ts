@@ -1,4 +1,5 @@
 import { WidgetError } from './errors.ts'
+import type { MessageInput } from './outbox.ts'
 import type { Clock, Platform } from './platform.ts'
 import type {
   AcceptedMessage,
@@ -30,7 +31,7 @@ export interface ApiOptions {
   upload?: Platform['upload']
 }
 
-interface RequestParts {
+export interface RequestParts {
   method: 'GET' | 'POST' | 'DELETE'
   path: string
   query?: Record<string, number | undefined>
@@ -44,14 +45,6 @@ interface RequestParts {
   onProgress?: (share: number) => void
 }
 
-export interface MessageInput {
-  clientOperationId: string
-  body: string
-  contentType: 'text'
-  locale?: string
-  pageContext?: PageContext
-}
-
 export type Api = ReturnType<typeof createApi>
 
 /**
@@ -62,31 +55,45 @@ export type Api = ReturnType<typeof createApi>
 export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
   const base = apiBaseUrl.replace(/\/+$/, '') + WIDGET_PUBLIC_API_PREFIX
 
+  const post = <Answer>(path: string, body: unknown, idempotencyKey?: string, grant?: string) =>
+    call<Answer>({ method: 'POST', path, body, idempotencyKey, grant })
+
   return {
-    config: (siteKey: string) => json<WidgetConfig>({ method: 'GET', path: `/config/${encodeURIComponent(siteKey)}` }),
+    /** One call of any JSON route. Resolves to undefined where the answer has no body. */
+    call,
+
+    config: (siteKey: string) => call<WidgetConfig>({ method: 'GET', path: `/config/${encodeURIComponent(siteKey)}` }),
 
     createSession: (
       input: { publicSiteKey: string; clientInstanceId: string; locale?: string; pageContext?: PageContext },
       idempotencyKey: string,
-    ) => json<SessionContent>({ method: 'POST', path: '/sessions', body: input, idempotencyKey }),
+    ) => post<SessionContent>('/sessions', input, idempotencyKey),
 
     renewSession: (
       input: { sessionId: string; renewalToken: string; lastSeenEventId?: string },
       grant: string,
       idempotencyKey: string,
-    ) => json<SessionContent>({ method: 'POST', path: '/sessions/renew', body: input, grant, idempotencyKey }),
+    ) => post<SessionContent>('/sessions/renew', input, idempotencyKey, grant),
+
+    identify: (assertion: string, grant: string, idempotencyKey: string) =>
+      post<SessionContent>('/sessions/identify', { assertion }, idempotencyKey, grant),
+
+    clearIdentity: (grant: string, idempotencyKey: string) =>
+      call<SessionContent>({ method: 'DELETE', path: '/sessions/identify', grant, idempotencyKey }),
+
+    closeSession: (grant: string, idempotencyKey: string) =>
+      post<{ sessionId: string; state: 'active' | 'closed' }>(
+        '/sessions/close',
+        { scope: 'continuity' },
+        idempotencyKey,
+        grant,
+      ),
 
     sendMessage: (input: MessageInput, grant: string) =>
-      json<AcceptedMessage>({
-        method: 'POST',
-        path: '/messages',
-        body: input,
-        grant,
-        idempotencyKey: input.clientOperationId,
-      }),
+      post<AcceptedMessage>('/messages', input, input.clientOperationId, grant),
 
     history: (range: { afterSequence?: number; beforeSequence?: number; limit?: number }, grant: string) =>
-      json<HistoryPage>({ method: 'GET', path: '/messages', query: range, grant }),
+      call<HistoryPage>({ method: 'GET', path: '/messages', query: range, grant }),
 
     /** Opens the event stream: resolves once the headers of a 200 stream are there; its body is still to be read. */
     async events(
@@ -94,9 +101,8 @@ export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
       grant: string,
       signal: AbortSignal,
     ): Promise<Response> {
-      const headers: Record<string, string> = { Accept: 'text/event-stream' }
-      if (position.lastEventId) headers['Last-Event-ID'] = position.lastEventId
-      const query = { afterSequence: position.afterSequence }
+      const { lastEventId, ...query } = position
+      const headers = { Accept: 'text/event-stream', ...(lastEventId && { 'Last-Event-ID': lastEventId }) }
       const response = await exchange({ method: 'GET', path: '/events', query, grant, headers, signal })
       const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream')
       if (response.status === 200 && isStream && response.body) return response
@@ -105,13 +111,13 @@ export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
     },
 
     setTyping: (state: 'started' | 'stopped', grant: string) =>
-      json<void>({ method: 'POST', path: '/typing', body: { state }, grant }),
+      call<void>({ method: 'POST', path: '/typing', body: { state }, grant }),
 
     reportPage: (page: PageContext, grant: string) =>
-      json<void>({ method: 'POST', path: '/context/page', body: page, grant }),
+      call<void>({ method: 'POST', path: '/context/page', body: page, grant }),
 
     submitForm: (kind: FormKind, fields: Record<string, string>, grant: string, idempotencyKey: string) =>
-      json<{ formSubmissionId: string }>({
+      call<{ formSubmissionId: string }>({
         method: 'POST',
         path: kind === 'preChat' ? '/forms/pre-chat' : '/forms/offline',
         body: { fields },
@@ -120,7 +126,7 @@ export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
       }),
 
     acknowledgeNavigation: (commandId: string, outcome: NavigationOutcome, grant: string) =>
-      json<{ commandId: string; state: string }>({
+      call<{ commandId: string; state: string }>({
         method: 'POST',
         path: `/commands/navigation/${encodeURIComponent(commandId)}/acknowledgements`,
         body: { outcome },
@@ -130,7 +136,7 @@ export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
       }),
 
     acknowledgeScreenshot: (requestId: string, consent: ScreenshotConsent, grant: string) =>
-      json<{ requestId: string; state: string; upload?: UploadTerms }>({
+      call<{ requestId: string; state: string; upload?: UploadTerms }>({
         method: 'POST',
         path: `/commands/screenshots/${encodeURIComponent(requestId)}/acknowledgements`,
         body: { consent },
@@ -155,7 +161,7 @@ export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
     },
   }
 
-  async function json<Answer>(parts: RequestParts): Promise<Answer> {
+  async function call<Answer>(parts: RequestParts): Promise<Answer> {
     const controller = new AbortController()
     const timer = clock.setTimeout(() => controller.abort(), requestTimeoutMs)
     try {
@@ -177,15 +183,15 @@ export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
     if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
     if (parts.body !== undefined) headers['Content-Type'] = 'application/json'
     if (parts.raw) headers['Content-Type'] = parts.raw.type
-    const query = Object.entries(parts.query ?? {}).flatMap(([name, value]) =>
-      value === undefined ? [] : `${name}=${value}`,
-    )
+    const query = Object.entries(parts.query ?? {})
+      .filter(([, value]) => value !== undefined)
+      .map((pair) => pair.join('='))
+      .join('&')
 
     let response: Response
     try {
-      const url = base + parts.path + (query.length > 0 ? `?${query.join('&')}` : '')
       const send = parts.raw && upload ? upload(parts.onProgress) : fetch
-      response = await send(url, {
+      response = await send(base + parts.path + (query && `?${query}`), {
         method: parts.method,
         headers,
         body: parts.raw ?? (parts.body === undefined ? undefined : JSON.stringify(parts.body)),
@@ -205,38 +211,24 @@ export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
 }
 
 async function errorOf(response: Response): Promise<WidgetError> {
-  const { status } = response
+  const { status, headers } = response
+  const hint = Number(headers.get('Retry-After') ?? Number.NaN)
   const envelope: unknown = await response.json().catch(() => undefined)
-  const hintMs = retryAfterMs(response.headers.get('Retry-After'))
-  if (!isEnvelope(envelope)) {
-    const retryable = status === 429 || status === 408 || status >= 500
-    return new WidgetError('unexpected_response', { status, retryable, retryAfterMs: hintMs })
+  const {
+    code,
+    retryable,
+    terminal,
+    retryAfter,
+    correlationId,
+    issues: named,
+  } = (envelope ?? {}) as Record<string, unknown>
+  const asked = typeof retryAfter === 'number' ? retryAfter : hint
+  const retryAfterMs = asked >= 0 ? asked * 1_000 : undefined
+  if (typeof code !== 'string' || typeof retryable !== 'boolean' || typeof terminal !== 'boolean') {
+    const mayPass = status === 429 || status === 408 || status >= 500
+    return new WidgetError('unexpected_response', { status, retryable: mayPass, retryAfterMs })
   }
-  return new WidgetError(envelope.code, {
-    status,
-    retryable: envelope.retryable,
-    terminal: envelope.terminal,
-    retryAfterMs: typeof envelope.retryAfter === 'number' ? envelope.retryAfter * 1000 : hintMs,
-    correlationId: typeof envelope.correlationId === 'string' ? envelope.correlationId : undefined,
-    issues: Array.isArray(envelope.issues) ? (envelope.issues as FieldIssue[]) : undefined,
-  })
-}
-
-interface Envelope {
-  code: string
-  retryable: boolean
-  terminal: boolean
-  retryAfter?: unknown
-  correlationId?: unknown
-  issues?: unknown
-}
-
-function isEnvelope(value: unknown): value is Envelope {
-  if (typeof value !== 'object' || value === null) return false
-  const { code, retryable, terminal } = value as Record<string, unknown>
-  return typeof code === 'string' && typeof retryable === 'boolean' && typeof terminal === 'boolean'
-}
-
-function retryAfterMs(header: string | null): number | undefined {
-  return header !== null && /^\d+$/.test(header) ? Number(header) * 1000 : undefined
+  const shown = typeof correlationId === 'string' ? correlationId : undefined
+  const issues = Array.isArray(named) ? (named as FieldIssue[]) : []
+  return new WidgetError(code, { status, retryable, terminal, retryAfterMs, correlationId: shown, issues })
 }

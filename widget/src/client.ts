@@ -1,32 +1,36 @@
 import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
 import { loadConfig } from './config.ts'
-import { createConversation } from './conversation.ts'
-import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
-import { createEventStream, type EventStream } from './event-stream.ts'
+import { toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter, type Handler } from './events.ts'
 import { createFeatures } from './features.ts'
-import { createHistory, type History } from './history.ts'
-import { createOutbox, type Outbox } from './outbox.ts'
-import { newUuid, type Platform, steadyLifecycle, systemClock } from './platform.ts'
-import { createSession, type Session } from './session.ts'
+import type { Identity } from './identity.ts'
+import type { OutboxEntry } from './outbox.ts'
+import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
+import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
 import { type StorageMode, storageFor } from './storage.ts'
 import type {
   ConnectionState,
+  IdentityProvider,
   PageContext,
   SessionEnd,
   SessionView,
+  VisitorIdentity,
+  VisitorReset,
   WidgetConfig,
   WidgetEventMap,
   WidgetMessage,
 } from './types.ts'
+import { createVisit, type Visit } from './visit.ts'
 
 export interface ServiceClientOptions {
   /** The installation's public key. Not a credential. */
   siteKey: string
   /** Where the service answers, for example `https://chat.example.com`. */
   apiBaseUrl: string
+  /** Asked at the start, and by `identify`, for a signed assertion of who the visitor is. Never stored. */
+  identityProvider?: IdentityProvider
   /** Where the session is kept; `session` (the tab's session storage) if left out. Never localStorage, never a cookie. */
   storage?: StorageMode
   /** Locale tag of the visitor, for example `de-CH`. */
@@ -41,13 +45,8 @@ export interface ServiceClientOptions {
 
 export type ServiceClient = ReturnType<typeof createServiceClient>
 
-/** What runs between a start and its end. */
-interface Run {
-  session: Session
-  outbox: Outbox
-  history: History
-  stream?: EventStream
-}
+/** A draft is kept up to this length. */
+const longestDraft = 16_384
 
 /**
  * The chat without any user interface: session, messages and events of section 4.4 of the specification. Nothing is
@@ -59,69 +58,63 @@ export function createServiceClient(
   options: ServiceClientOptions,
   emitter: Emitter<WidgetEventMap> = createEmitter<WidgetEventMap>(),
 ) {
+  const { emit } = emitter
   const platform: Platform = {
-    fetch: (input, init) => globalThis.fetch(input, init),
+    fetch: (...request) => fetch(...request),
     clock: systemClock,
     random: Math.random,
-    newId: newUuid,
+    newId: newRandomId,
     lifecycle: steadyLifecycle,
     storage: storageFor(options.storage ?? 'session'),
     ...options.platform,
   }
-  const { siteKey, locale, pageContext } = options
-  const api = createApi({
-    apiBaseUrl: options.apiBaseUrl,
-    fetch: platform.fetch,
-    clock: platform.clock,
-    upload: platform.upload,
-  })
-  const records = createSessionRecords(platform.storage, siteKey)
-  const conversation = createConversation(emitter)
+  const api = createApi({ ...platform, apiBaseUrl: options.apiBaseUrl })
+  const records = createSessionRecords(platform.storage, options.siteKey)
   const features = createFeatures({
     api,
     platform,
     emitter,
-    siteKey,
+    siteKey: options.siteKey,
     supports: options.supports,
     config: () => config,
-    pageContext: () => pageContext?.(),
-    withGrant: (call) => run?.session.withGrant(call) ?? Promise.reject(new WidgetError('not_started')),
+    pageContext: () => options.pageContext?.(),
+    withGrant: (call) => visit?.withGrant(call) ?? Promise.reject(new WidgetError('not_started')),
   })
-  let run: Run | undefined
+  let visit: Visit | undefined
   let starting: Promise<void> | undefined
   let config: WidgetConfig | undefined
   let connection: ConnectionState = 'idle'
   let ended: { event?: SessionEnd; code: string } | undefined
+  let lost = false
+  let loading: Promise<Identity> | undefined
 
   return {
     ...features.operations,
 
     /**
-     * Takes up the tab's session or creates one, then loads the history and opens the stream. Resolves when there is a
-     * session, or none is to be had: never rejects, what went wrong is told by events and `ended()`.
+     * Takes up the tab's session or creates one, settles who the visitor is, then loads the history and opens the stream.
+     * Resolves when there is a session, or none is to be had: never rejects, what went wrong is told by events and `ended()`.
      */
     start(): Promise<void> {
-      starting ??= begin()
+      starting ??= begin(true)
       return starting
     },
 
     /** Closes the connection. The session stays alive until its grant ends: a later `start` takes it up again. */
     stop() {
-      dispose()
-      starting = undefined
-      ended = undefined
-      conversation.messages.clear()
+      visit?.close()
+      visit = starting = ended = undefined
       setConnection('idle')
     },
 
-    /** After `session.expired` or `session.closed`, when the visitor asks for it: a new session, an empty conversation. */
+    /** When the visitor asks for it after an end that leaves them the right to chat: begins anew, the conversation empty. */
     startNew(): Promise<void> {
-      if (!ended || !this.canStartNew()) return Promise.resolve()
+      if (!this.canStartNew()) return Promise.resolve()
       this.stop()
       return this.start()
     },
 
-    canStartNew: () => ended?.event === 'session.expired' || ended?.event === 'session.closed',
+    canStartNew: () => ended !== undefined && (ended.event ? isOneSessionsEnd(ended.event) : lost),
 
     /**
      * Puts a message in the outbox. What becomes of it is told by events.
@@ -130,34 +123,77 @@ export function createServiceClient(
      */
     sendMessage(text: string): WidgetMessage {
       if (ended) throw new WidgetError('session_ended', { terminal: true })
-      if (!run) throw new WidgetError('not_started')
+      if (!visit) throw new WidgetError('not_started')
       const body = sendable(text)
       if (body.trim() === '') throw new WidgetError('message_empty')
       if (body.length > (config?.limits.bodyMaxLength ?? 4_000)) throw new WidgetError('message_too_long')
-      if (run.outbox.size() >= (config?.limits.outboxMax ?? 50))
-        throw new WidgetError('outbox_full', { retryable: true })
-      const entry = { clientOperationId: platform.newId(), body, contentType: 'text' as const, locale }
-      const message = conversation.addOwn(entry, new Date(platform.clock.now()).toISOString())
-      run.outbox.add({ ...entry, pageContext: pageContext?.() })
+      const { locale, pageContext } = options
+      const input = { clientOperationId: platform.newId(), body, contentType: 'text' as const, locale }
+      const entry: OutboxEntry = {
+        input: { ...input, pageContext: pageContext?.() },
+        createdAt: new Date(platform.clock.now()).toISOString(),
+      }
+      const message = visit.send(entry)
+      emit('message.queued', { message })
+      if (!platform.lifecycle.isOnline()) emit('offline.submitted', { message })
       return message
     },
 
     /** Sends a failed message once more, as the same operation. False where there is none to send. */
-    retryMessage: (clientOperationId: string): boolean => run?.outbox.retry(clientOperationId) ?? false,
+    retryMessage: (clientOperationId: string): boolean => visit?.retry(clientOperationId) ?? false,
 
     /** Loads the messages before the oldest one held. */
-    loadOlder: (): Promise<void> => run?.history.loadOlder() ?? Promise.resolve(),
+    loadOlder: (): Promise<void> => visit?.loadOlder() ?? Promise.resolve(),
 
-    hasOlder: (): boolean => run?.history.hasOlder() ?? false,
+    hasOlder: (): boolean => visit?.hasOlder() ?? false,
 
-    messages: (): readonly WidgetMessage[] => conversation.messages.all(),
+    messages: (): readonly WidgetMessage[] => visit?.conversation.messages.all() ?? [],
+
+    /** How many messages of the other side came since the visitor last looked. */
+    unread: (): number => visit?.conversation.unread() ?? 0,
+
+    /** The visitor sees the conversation. */
+    markRead: (): void => visit?.markRead(),
+
+    /** What the visitor was writing when the page was left. */
+    draft: (): string => visit?.draft() ?? '',
+
+    /** Keeps what the visitor is writing, for as long as the session is kept. */
+    setDraft(text: string) {
+      visit?.session.remember({ draft: text.slice(0, longestDraft) })
+    },
+
+    /**
+     * Asks the identity provider for an assertion and associates the visitor with its subject. Another subject than before begins
+     * a new session: nothing of the one before is shown or sent any more.
+     *
+     * @param wanted who it should be: an assertion about somebody else is refused. The assertion decides, not this.
+     * @throws WidgetError `identity_unavailable`, `identity_mismatch`, or what the service answered; the session stays as it was
+     */
+    identify: async (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
+      (await loadIdentity()).identify(wanted),
+
+    /**
+     * The visitor has logged out. What was theirs leaves the page at once, whatever the service answers; then the chat goes on
+     * with a new, anonymous session.
+     *
+     * @throws WidgetError where the service could not be told
+     */
+    clearIdentity: async (): Promise<void> => (await loadIdentity()).clearIdentity(),
+
+    /**
+     * Takes away what was asked for, on logout or a change of account.
+     *
+     * @throws WidgetError where `clearIdentity` was asked for and the service could not be told
+     */
+    resetVisitor: async (what?: VisitorReset): Promise<void> => (await loadIdentity()).resetVisitor(what),
 
     config: (): WidgetConfig | undefined => config,
 
     connection: (): ConnectionState => connection,
 
     /** The session without its credentials. */
-    session: (): SessionView | undefined => run && viewOf(run),
+    session: (): SessionView | undefined => visit?.view(),
 
     /** Why nothing is retried any more. */
     ended: (): Readonly<{ event?: SessionEnd; code: string }> | undefined => ended,
@@ -168,117 +204,117 @@ export function createServiceClient(
     },
   }
 
-  async function begin(): Promise<void> {
+  /** @param asks whether the host is asked who the visitor is. */
+  async function begin(asks: boolean, given?: GivenSession): Promise<void> {
+    ended = undefined
+    lost = false
     setConnection('connecting')
     features.load()
-    const current = assemble()
-    run = current
-    const [, started] = await Promise.all([takeConfig(), current.session.start()])
-    if (run !== current || !started || ended) return
-    current.outbox.start()
-    current.stream = openStream(current, started.content.replay.lastSequence, config)
-    current.stream.start()
-    const view = viewOf(current)
-    if (view) emitter.emit('session.ready', { session: view })
-    await current.history.loadNewest().catch((error) => emitter.emit('error', toWidgetError(error).detail))
-  }
-
-  async function takeConfig() {
-    config = (await loadConfig(api, siteKey, platform)) ?? config
-    if (config) emitter.emit('config.loaded', { config })
-  }
-
-  function viewOf(current: Run): SessionView | undefined {
-    const content = current.session.content()
-    if (!content) return undefined
-    const { sessionId, conversationId, continuity, identity } = content
-    return { sessionId, conversationId, continuity, identity }
-  }
-
-  function assemble(): Run {
-    const session = createSession({
+    const current = createVisit({
+      ...options,
       api,
       platform,
       records,
-      siteKey,
-      locale,
-      pageContext,
+      given,
+      emit,
+      config: () => config,
+      onConnection: setConnection,
       onEnd,
-      onError: (error) => emitter.emit('error', error),
+      onEvent: features.takeEvent,
     })
-    const outbox = createOutbox({
-      platform,
-      send: (entry) => session.withGrant((grant) => api.sendMessage(entry, grant)),
-      onState: conversation.setOwnState,
-      onRetrying: conversation.tellRetrying,
-      onExhausted: conversation.tellExhausted,
-      onAccepted: conversation.takeAnswer,
-    })
-    const history = createHistory({
-      platform,
-      messages: conversation.messages,
-      fetchPage: (range) => session.withGrant((grant) => api.history(range, grant)),
-      onPage: conversation.tellChanged,
-      onMessage(message, missed) {
-        conversation.take(message, missed)
-        if (message.clientOperationId) outbox.settle(message.clientOperationId)
-      },
-    })
-    return { session, outbox, history }
+    visit = current
+    const [, content] = await Promise.all([config ?? takeConfig(), current.session.start()])
+    if (visit !== current || !content || (asks && !(await settle(current)))) return
+    const settled = current.session.content()
+    if (visit === current && settled) current.open(settled)
   }
 
-  function openStream({ session, outbox, history }: Run, lastSequence: number, settings: WidgetConfig | undefined) {
-    const realtime = settings?.realtime
-    return createEventStream({
-      platform,
-      settings: {
-        heartbeatMs: (realtime?.heartbeatSeconds ?? 15) * 1_000,
-        reconnectMinMs: realtime?.reconnectMinMs ?? 500,
-        reconnectMaxMs: realtime?.reconnectMaxMs ?? 20_000,
+  /** Most pages know nobody by name, so this is fetched with its first use. */
+  function loadIdentity(): Promise<Identity> {
+    loading ??= import('./identity.ts').then(
+      ({ createIdentity }) =>
+        createIdentity({
+          api,
+          platform,
+          provider: options.identityProvider,
+          current: () => (ended ? undefined : visit),
+          started: () => starting,
+          leave,
+          forget,
+          begin,
+          onFailure,
+          onLost,
+        }),
+      () => {
+        loading = undefined
+        const failure = new WidgetError('identity_unavailable', { retryable: true })
+        onFailure(failure)
+        throw failure
       },
-      position: session.position() ?? { sequence: lastSequence },
-      connect: ({ sequence, lastEventId }, signal) =>
-        session.withGrant((grant) => api.events({ afterSequence: sequence, lastEventId }, grant, signal)),
-      onEvent(event) {
-        conversation.takeEvent(event, outbox.settle)
-        features.takeEvent(event)
-      },
-      onPosition: session.savePosition,
-      onBehind: (position) => history.fillFrom(position.sequence),
-      onReset: async () => ({ sequence: await history.reload() }),
-      onState: setConnection,
-      onEnd: session.end,
-      onFailure(failure) {
-        emitter.emit('error', { code: 'realtime_terminal_failure', recoverable: false })
-        session.end(failure && sessionEndOf(failure.code), failure?.code ?? 'realtime_terminal_failure')
-      },
-    })
+    )
+    return loading
   }
 
-  /** A terminal condition: everything stops, and whatever was waiting is told as not sent. */
+  async function settle(current: Visit): Promise<boolean> {
+    try {
+      return !options.identityProvider || (await (await loadIdentity()).settle(current))
+    } catch (error) {
+      if (visit !== current) return false
+      current.close()
+      onLost(undefined, toWidgetError(error).code)
+      return false
+    }
+  }
+
+  function onFailure({ detail }: WidgetError) {
+    emit('error', detail)
+  }
+
+  /** It cannot be told who the visitor is, and nobody is taken for anonymous. */
+  function onLost(event: SessionEnd | undefined, code: string) {
+    lost = true
+    onEnd(event, code)
+  }
+
+  /** The person goes: what was theirs is neither shown nor sent nor kept any more. */
+  function leave() {
+    const instance = records.read()?.clientInstanceId ?? platform.newId()
+    visit?.close(new WidgetError('SessionClosed', { terminal: true }))
+    visit = undefined
+    records.forgetSession(instance)
+    setConnection('connecting')
+    emit('messages.changed', { messages: [] })
+    emit('unread.changed', { count: 0 })
+  }
+
+  function forget() {
+    if (ended) visit?.clearHistory()
+    const stored = records.read()
+    if (stored?.session) records.forgetSession(stored.clientInstanceId)
+  }
+
+  async function takeConfig() {
+    config = await loadConfig(api, options.siteKey, platform)
+    if (config) emit('config.loaded', { config })
+  }
+
+  /** A terminal condition: everything has stopped. */
   function onEnd(event: SessionEnd | undefined, code: string) {
     ended = { event, code }
-    run?.stream?.stop()
-    run?.history.stop()
-    run?.outbox.stop(new WidgetError(code, { terminal: true }))
     setConnection('ended')
-    if (event) emitter.emit(event, { code })
-  }
-
-  function dispose() {
-    run?.stream?.stop()
-    run?.history.stop()
-    run?.outbox.dispose()
-    run?.session.stop()
-    run = undefined
+    if (event) emit(event, { code })
   }
 
   function setConnection(state: ConnectionState) {
-    if (state === connection) return
-    if (ended && state !== 'ended' && state !== 'idle') return
+    if (state === connection || (ended && state !== 'ended' && state !== 'idle')) return
     connection = state
-    emitter.emit('connection.changed', { state })
+    emit('connection.changed', { state })
   }
+}
+
+/** These end one session, and not the visitor's right to chat. */
+function isOneSessionsEnd(event: SessionEnd) {
+  return event === 'session.expired' || event === 'session.closed'
 }
 
 /** The text as the service takes it: newlines as such, no other control characters, no broken characters. */

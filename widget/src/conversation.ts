@@ -1,8 +1,8 @@
 import type { Emitter } from './events.ts'
 import { createMessageList } from './message-list.ts'
+import type { OutboxEntry } from './outbox.ts'
 import type {
   AcceptedMessage,
-  MessageAuthor,
   MessageState,
   ServiceMessage,
   StreamEvent,
@@ -11,54 +11,56 @@ import type {
   WidgetMessage,
 } from './types.ts'
 
+/** Events whose data goes to the application as it came. */
+const passedOn = /^(typing|agent|conversation)\.\w+$|^session\.identified$/
+
 /** The messages held, and the events that tell the application what became of each: once, whichever way the news came. */
-export function createConversation({ emit }: Emitter<WidgetEventMap>) {
+export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit'>) {
   const messages = createMessageList()
   const announced = new Set<string>()
+  let unread = 0
+  let readTo: number | undefined
 
   return {
     messages,
 
-    addOwn(
-      entry: { clientOperationId: string; body: string; contentType: string; locale?: string },
-      createdAt: string,
-    ) {
-      const { clientOperationId, body, contentType, locale } = entry
-      const author = { kind: 'visitor' as const }
-      const message = messages.addLocal({
-        clientOperationId,
-        body,
-        contentType,
-        locale,
-        author,
-        createdAt,
-        state: 'pending',
-      })
-      emit('message.queued', { message })
+    /** Shows a message of this page that is still to be sent, or could not be. */
+    addOwn({ input, createdAt, error }: OutboxEntry): WidgetMessage {
+      const { pageContext: _notShown, ...shown } = input
+      const state = error ? ('failed' as const) : ('pending' as const)
+      const message = messages.addLocal({ ...shown, author: { kind: 'visitor' }, createdAt, state, error })
       tellChanged()
       return message
     },
+
+    unread: () => unread,
+
+    /** Messages up to this sequence are read. */
+    setReadTo(sequence: number) {
+      readTo = sequence
+      tellUnread()
+    },
+
+    lastSequence: () => messages.all().findLast(({ sequence }) => sequence)?.sequence ?? 0,
 
     setOwnState(clientOperationId: string, state: MessageState, error?: WidgetErrorDetail) {
       messages.patchLocal(clientOperationId, { state, error })
       tellChanged()
     },
 
-    tellRetrying(clientOperationId: string, attempt: number) {
+    tellOwn<Name extends 'message.retrying' | 'message.retry.exhausted'>(
+      name: Name,
+      clientOperationId: string,
+      more: Omit<WidgetEventMap[Name], 'message'>,
+    ) {
       const message = messages.byOperation(clientOperationId)
-      if (message) emit('message.retrying', { message, attempt })
-    },
-
-    tellExhausted(clientOperationId: string, error: WidgetErrorDetail) {
-      const message = messages.byOperation(clientOperationId)
-      if (message) emit('message.retry.exhausted', { message, error })
+      if (message) emit(name, { message, ...more } as WidgetEventMap[Name])
     },
 
     /** The answer of POST /messages, which may come after the event of the same message. */
     takeAnswer(answer: AcceptedMessage) {
-      const { messageId, clientOperationId, sessionId, conversationId, sequence, state, acceptedAt } = answer
-      const known = { messageId, clientOperationId, sessionId, conversationId, sequence, state, createdAt: acceptedAt }
-      announce('message.accepted', messages.merge(known))
+      const { acceptedAt, ...known } = answer
+      announce('message.accepted', messages.merge({ ...known, createdAt: acceptedAt }))
       tellChanged()
     },
 
@@ -87,14 +89,16 @@ export function createConversation({ emit }: Emitter<WidgetEventMap>) {
         const message = messages.setState(String(data.messageId), data.state as MessageState)
         if (message) emit(type, { message })
         tellChanged()
-      } else if (type === 'typing.started' || type === 'typing.stopped') {
-        emit(type, { author: data.author as MessageAuthor })
-      } else if (type === 'agent.assigned' || type === 'agent.unassigned') {
-        emit(type, { agent: data.agent as { displayName: string; avatarUrl?: string } })
-      } else if (type === 'conversation.closed' || type === 'conversation.reopened' || type === 'session.identified') {
-        emit(type, {})
+      } else if (passedOn.test(type)) {
+        emit(type as 'session.identified', data as Record<string, never>)
       }
       // Other types are information for newer packages: compatible, and ignored.
+    },
+
+    /** Shows only what is still on its way. */
+    clear() {
+      messages.keepOnly(({ messageId, state }) => !messageId && state !== 'failed')
+      tellChanged()
     },
 
     tellChanged,
@@ -108,5 +112,15 @@ export function createConversation({ emit }: Emitter<WidgetEventMap>) {
 
   function tellChanged() {
     emit('messages.changed', { messages: messages.all() })
+    tellUnread()
+  }
+
+  function tellUnread() {
+    const isUnread = ({ author, sequence }: WidgetMessage) =>
+      author.kind !== 'visitor' && sequence !== undefined && sequence > (readTo ?? sequence)
+    const count = messages.all().filter(isUnread).length
+    if (count === unread) return
+    unread = count
+    emit('unread.changed', { count })
   }
 }

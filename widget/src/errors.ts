@@ -11,6 +11,8 @@ export type ClientErrorCode =
   | 'message_too_long'
   | 'session_ended'
   | 'not_started'
+  | 'identity_unavailable'
+  | 'identity_mismatch'
   | 'request_unknown'
   | 'aborted'
 
@@ -31,23 +33,18 @@ export interface RequestErrorFields {
  */
 export class WidgetError extends Error {
   readonly code: string
-  readonly status: number
-  readonly retryable: boolean
-  readonly terminal: boolean
-  readonly retryAfterMs: number | undefined
-  readonly correlationId: string | undefined
-  readonly issues: readonly FieldIssue[]
+  readonly status: number = 0
+  readonly retryable: boolean = false
+  readonly terminal: boolean = false
+  readonly retryAfterMs?: number
+  readonly correlationId?: string
+  readonly issues: readonly FieldIssue[] = []
 
   constructor(code: string, fields: RequestErrorFields = {}) {
     super(`The chat could not go on: ${code}`)
     this.name = 'WidgetError'
     this.code = code
-    this.status = fields.status ?? 0
-    this.retryable = fields.retryable ?? false
-    this.terminal = fields.terminal ?? false
-    this.retryAfterMs = fields.retryAfterMs
-    this.correlationId = fields.correlationId
-    this.issues = fields.issues ?? []
+    Object.assign(this, fields)
   }
 
   get detail(): WidgetErrorDetail {

@@ -8,10 +8,10 @@ import type { SessionEnd, StreamEvent } from './types.ts'
 
 /** A connection that lasted this long starts the backoff anew. */
 const stableAfterMs = 10_000
-/** Resets in a row, without an event or a stable connection between them, before the stream gives up. */
+/** Resets in a row, without a stable connection between them, before the stream gives up. */
 const resetsBeforeGivingUp = 3
 
-const terminalEvents: readonly string[] = [
+export const terminalEvents: readonly string[] = [
   'session.expired',
   'session.revoked',
   'session.closed',
@@ -26,6 +26,10 @@ export interface EventStreamDeps {
   position: StreamPosition
   /** Makes one attempt; called with the position of that moment. */
   connect(position: StreamPosition, signal: AbortSignal): Promise<Response>
+  /** Every event as it comes, before anything is made of it. */
+  onHeard?(event: StreamEvent): void
+  /** A heartbeat came. */
+  onBeat?(): void
   /** An event not seen before, in order. */
   onEvent(event: StreamEvent): void
   onPosition(position: StreamPosition): void
@@ -58,6 +62,8 @@ export function createEventStream(deps: EventStreamDeps) {
   let position = deps.position
   /** How far the history has been compared with the stream. */
   let comparedTo = position.sequence
+  /** The position before a hole in the sequences, which may be nobody's event or a lost one. */
+  let beforeHole: StreamPosition | undefined
   let running = false
   let attempt = 0
   let resets = 0
@@ -111,11 +117,15 @@ export function createEventStream(deps: EventStreamDeps) {
         onRetry: (ms) => {
           retryHintMs = ms
         },
-        onHeartbeat: (last) => void compare(last, controller),
+        onHeartbeat(last) {
+          deps.onBeat?.()
+          void compare(last, controller)
+        },
         // What could not be read is still in the history, if it was a message.
         onUnreadable: () => void deps.onBehind(position).catch(() => false),
         onEvent(event) {
           if (!running || controller.signal.aborted || reset) return
+          deps.onHeard?.(event)
           if (event.type === 'replay.reset.required') {
             if (event.data.reauthenticationRequired === true) return end('replay.reset.required', reasonOf(event))
             reset = true
@@ -138,8 +148,8 @@ export function createEventStream(deps: EventStreamDeps) {
   }
 
   function advance(event: StreamEvent) {
+    if (event.sequence > position.sequence + 1) beforeHole ??= position
     position = { lastEventId: event.id, sequence: event.sequence }
-    resets = 0
     deps.onEvent(event)
     deps.onPosition(position)
   }
@@ -153,6 +163,7 @@ export function createEventStream(deps: EventStreamDeps) {
     try {
       position = await deps.onReset()
       comparedTo = position.sequence
+      beforeHole = undefined
       deps.onPosition(position)
       return undefined
     } catch (error) {
@@ -161,10 +172,12 @@ export function createEventStream(deps: EventStreamDeps) {
   }
 
   async function compare(lastSequence: number, controller: AbortController) {
-    if (lastSequence <= Math.max(position.sequence, comparedTo)) return
+    const from = beforeHole ?? position
+    if (!beforeHole && lastSequence <= Math.max(position.sequence, comparedTo)) return
+    beforeHole = undefined
     comparedTo = lastSequence
-    const missed = await deps.onBehind(position).catch(() => false)
-    // A stream that lost a message may have lost other events too; a new connection brings them all.
+    const missed = await deps.onBehind(from).catch(() => false)
+    // A stream that lost a message may have lost other events too; a new connection brings those that are still ahead.
     if (missed) controller.abort()
   }
 
@@ -176,9 +189,7 @@ export function createEventStream(deps: EventStreamDeps) {
   }
 
   function onLifecycle(signal: LifecycleSignal) {
-    if (signal === 'offline') return
-    // A page with a request under way is not kept for the back button, so the stream rests until the page is back.
-    if (signal === 'pagehide') return connection?.abort()
+    if (signal === 'offline' || signal === 'pagehide') return
     if (pause.isWaiting()) {
       attempt = 0
       pause.hurry()

@@ -1,3 +1,4 @@
+import { claimsOf } from './claims.ts'
 import type { SessionContent } from './types.ts'
 
 /** When to renew and when the grant is over, in milliseconds of the browser's own clock. */
@@ -23,11 +24,6 @@ export function grantTimes(
 }
 
 function issuedAt(grant: string): number | undefined {
-  try {
-    const payload = grant.split('.')[1]!.replaceAll('-', '+').replaceAll('_', '/')
-    const { iat } = JSON.parse(atob(payload)) as { iat?: unknown }
-    return typeof iat === 'number' ? iat * 1000 : undefined
-  } catch {
-    return undefined
-  }
+  const iat = claimsOf(grant)?.iat
+  return typeof iat === 'number' ? iat * 1000 : undefined
 }

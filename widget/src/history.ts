@@ -1,12 +1,10 @@
-import { backoffDelay } from './backoff.ts'
-import { toWidgetError } from './errors.ts'
 import type { MessageList } from './message-list.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
+import { retrying } from './retrying.ts'
 import type { HistoryPage, ServiceMessage } from './types.ts'
 
 const pageSize = 50
-const retryRange = { minMs: 1_000, maxMs: 30_000 }
 const fillPagesAtMost = 20
 /** Beyond every sequence, and inside what any server reads as an integer: the page before it is the newest one. */
 const beyondNewest = 2 ** 31 - 1
@@ -35,17 +33,7 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
 
     /** Loads the newest page, trying again while the failure may pass. */
     async loadNewest(): Promise<void> {
-      for (let attempt = 0; !stopped; attempt += 1) {
-        try {
-          const page = await fetchPage({ beforeSequence: beyondNewest, limit: pageSize })
-          hasOlder = page.hasMore
-          return take(page)
-        } catch (error) {
-          const failure = toWidgetError(error)
-          if (!failure.retryable || failure.terminal) throw failure
-          await pause.wait(backoffDelay(attempt, retryRange, platform.random), failure.retryAfterMs)
-        }
-      }
+      await retrying(this.reload, { pause, random: platform.random, isEnough: () => stopped })
     },
 
     /** Loads the page before the oldest message shown. Calls while one is under way share it. */
@@ -77,10 +65,10 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
       return foundNew
     },
 
-    /** Begins anew from the newest page. Answers the sequence from which the stream goes on. */
-    async reload(): Promise<number> {
+    /** Loads the newest page, `anew` instead of what is held. Answers the sequence from which a stream goes on. */
+    async reload(anew = false): Promise<number> {
       const page = await fetchPage({ beforeSequence: beyondNewest, limit: pageSize })
-      messages.dropAccepted()
+      if (anew) messages.keepOnly(({ messageId }) => !messageId)
       hasOlder = page.hasMore
       take(page)
       return page.lastSequence

@@ -1,16 +1,18 @@
 import { backoffDelay } from './backoff.ts'
-import { sessionEndOf, toWidgetError, type WidgetError } from './errors.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
+import { retryRange } from './retrying.ts'
 import type { AcceptedMessage, MessageState, PageContext, WidgetErrorDetail } from './types.ts'
 
-const retryRange = { minMs: 1_000, maxMs: 30_000 }
 const attemptsBeforeGivingUp = 8
 /** A service that asks for a longer wait gets it: nothing is sent by itself, and the visitor is told. */
 const longestWaitMs = 120_000
+/** Of everything that waits, as it is stored. */
+const charactersAtMost = 262_144
 
-/** One logical send. Plain data, so that it can be kept. */
-export interface OutboxEntry {
+/** What goes to the service, the same bytes in each attempt. */
+export interface MessageInput {
   clientOperationId: string
   body: string
   contentType: 'text'
@@ -18,10 +20,23 @@ export interface OutboxEntry {
   pageContext?: PageContext
 }
 
+/** One logical send. Plain data, so that it can be kept. */
+export interface OutboxEntry {
+  input: MessageInput
+  /** RFC 3339. */
+  createdAt: string
+  /** The service asked not to be asked before. Milliseconds since the epoch. */
+  notBeforeMs?: number
+  /** Given up, until the visitor asks for another attempt. */
+  error?: WidgetErrorDetail
+}
+
 export interface OutboxDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
   /** Makes one attempt. */
-  send(entry: OutboxEntry): Promise<AcceptedMessage>
+  send(input: MessageInput): Promise<AcceptedMessage>
+  /** Keeps what is still to be sent over a reload. */
+  save(entries: readonly OutboxEntry[]): void
   onState(clientOperationId: string, state: MessageState, error?: WidgetErrorDetail): void
   onRetrying(clientOperationId: string, attempt: number): void
   onExhausted(clientOperationId: string, error: WidgetErrorDetail): void
@@ -39,76 +54,104 @@ export type Outbox = ReturnType<typeof createOutbox>
 export function createOutbox(deps: OutboxDeps) {
   const { clock, random, lifecycle } = deps.platform
   const pause = createPause(clock)
-  let waiting: OutboxEntry[] = []
-  const failed = new Map<string, OutboxEntry>()
+  let entries: OutboxEntry[] = []
   let running = false
   let open = false
+  let disposed = false
   const unsubscribe = lifecycle.subscribe((signal) => {
     if (signal === 'online') pause.hurry()
   })
 
   return {
-    /** Messages not yet accepted, those that failed included. */
-    size: () => waiting.length + failed.size,
-
-    add(entry: OutboxEntry) {
-      waiting = [...waiting, entry]
+    /**
+     * Takes a message in, stored before it is sent.
+     *
+     * @throws WidgetError `outbox_full`
+     */
+    add(entry: OutboxEntry, countAtMost: number) {
+      const next = [...entries, entry]
+      if (next.length > countAtMost || JSON.stringify(next).length > charactersAtMost) {
+        throw new WidgetError('outbox_full', { retryable: true })
+      }
+      keep(next)
       void run()
+    },
+
+    /** Takes up what the page before this one had not sent. */
+    restore(kept: OutboxEntry[]) {
+      entries = [...kept, ...entries]
     },
 
     /** The visitor asks again for a send that failed: same operation, same key. False where there is none. */
     retry(clientOperationId: string): boolean {
-      const entry = failed.get(clientOperationId)
+      const entry = entries.find((one) => one.input.clientOperationId === clientOperationId && one.error)
       if (!entry || !open) return false
-      failed.delete(clientOperationId)
+      const { input, createdAt } = entry
+      keep([...entries.filter((one) => one !== entry), { input, createdAt }])
       deps.onState(clientOperationId, 'pending')
-      this.add(entry)
+      void run()
       return true
     },
 
     /** An event or the history shows that the service has it: there is nothing left to send. */
     settle(clientOperationId: string) {
-      failed.delete(clientOperationId)
-      if (waiting[0]?.clientOperationId === clientOperationId) pause.end()
-      waiting = waiting.filter((entry) => entry.clientOperationId !== clientOperationId)
+      if (next()?.input.clientOperationId === clientOperationId) pause.end()
+      keep(entries.filter(({ input }) => input.clientOperationId !== clientOperationId))
     },
+
+    /** Forgets what failed. */
+    dropFailed: () => keep(entries.filter(({ error }) => !error)),
 
     /** There is a session to send with. */
     start() {
+      if (disposed) return
       open = true
       void run()
     },
 
-    /** Nothing is sent any more. Given the terminal failure, whatever was waiting is told as not sent. */
+    /** Nothing is sent for now. Given the terminal failure, whatever was waiting is told as not sent. */
     stop(reason?: WidgetError) {
       open = false
       pause.end()
-      if (!reason) return
-      for (const entry of waiting) fail(entry, reason)
+      if (reason) for (const entry of entries.filter(({ error }) => !error)) fail(entry, reason)
     },
 
+    /** Sends and stores nothing any more; what is stored stays, for the page that takes it up. */
     dispose() {
       open = false
+      disposed = true
       unsubscribe()
       pause.end()
     },
   }
 
+  function next() {
+    return entries.find(({ error }) => !error)
+  }
+
+  function keep(now: OutboxEntry[]) {
+    if (now.length === 0 && entries.length === 0) return
+    entries = now
+    if (!disposed) deps.save(entries)
+  }
+
   async function run() {
     if (running) return
     running = true
-    while (open && waiting.length > 0) await deliver(waiting[0]!)
+    for (let entry = next(); open && entry; entry = next()) await deliver(entry)
     running = false
   }
 
   async function deliver(entry: OutboxEntry) {
+    const { clientOperationId } = entry.input
     for (let attempt = 1; isDue(entry); attempt += 1) {
+      const restMs = Math.min((entry.notBeforeMs ?? 0) - clock.now(), longestWaitMs)
+      if (restMs > 0) await pause.wait(restMs, restMs)
       if (!lifecycle.isOnline()) await pause.wait(retryRange.maxMs)
       if (!isDue(entry)) return
       try {
-        const answer = await deps.send(entry)
-        waiting = waiting.filter((one) => one !== entry)
-        failed.delete(entry.clientOperationId)
+        const answer = await deps.send(entry.input)
+        keep(entries.filter((one) => one !== entry))
         return deps.onAccepted(answer)
       } catch (error) {
         const failure = toWidgetError(error)
@@ -116,23 +159,26 @@ export function createOutbox(deps: OutboxDeps) {
         const waitMs = Math.max(backoffDelay(attempt - 1, retryRange, random), failure.retryAfterMs ?? 0)
         const givesUp = !failure.retryable || failure.terminal
         if (givesUp || attempt >= attemptsBeforeGivingUp || waitMs > longestWaitMs) return fail(entry, failure)
-        deps.onState(entry.clientOperationId, 'retrying', failure.detail)
-        deps.onRetrying(entry.clientOperationId, attempt)
+        if (failure.retryAfterMs) {
+          entry.notBeforeMs = clock.now() + failure.retryAfterMs
+          keep(entries)
+        }
+        deps.onState(clientOperationId, 'retrying', failure.detail)
+        deps.onRetrying(clientOperationId, attempt)
         await pause.wait(waitMs, failure.retryAfterMs)
       }
     }
   }
 
   function isDue(entry: OutboxEntry) {
-    return open && waiting[0] === entry
+    return open && next() === entry
   }
 
-  function fail(entry: OutboxEntry, failure: WidgetError) {
-    waiting = waiting.filter((one) => one !== entry)
-    failed.set(entry.clientOperationId, entry)
-    const sessionOver = failure.terminal || sessionEndOf(failure.code) !== undefined
-    const error = { code: failure.code, recoverable: !sessionOver && failure.detail.recoverable }
-    deps.onState(entry.clientOperationId, 'failed', error)
-    deps.onExhausted(entry.clientOperationId, error)
+  function fail(entry: OutboxEntry, { code, terminal, detail }: WidgetError) {
+    const sessionOver = terminal || sessionEndOf(code) !== undefined
+    entry.error = { code, recoverable: !sessionOver && detail.recoverable }
+    keep(entries)
+    deps.onState(entry.input.clientOperationId, 'failed', entry.error)
+    deps.onExhausted(entry.input.clientOperationId, entry.error)
   }
 }

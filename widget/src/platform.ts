@@ -22,6 +22,21 @@ export interface Lifecycle {
   isOnline(): boolean
 }
 
+/** The tabs of this browser that have the same page's origin. */
+export interface Tabs {
+  /**
+   * Joins those that gather under a name. `onLead` is called once this tab is the only one that leads them, at once or when the
+   * one before has gone. Undefined where the browser has no such thing.
+   */
+  join(name: string, onLead: () => void, onMessage: (message: unknown) => void): TabSeat | undefined
+}
+
+export interface TabSeat {
+  /** To all the others. */
+  post(message: unknown): void
+  leave(): void
+}
+
 /** Everything that comes from outside; the defaults are the browser's. */
 export interface Platform {
   fetch: typeof fetch
@@ -31,6 +46,8 @@ export interface Platform {
   /** A new unguessable id, of letters, digits and `-`. */
   newId: () => string
   lifecycle: Lifecycle
+  /** Where it is missing, each tab has a stream of its own. */
+  tabs?: Tabs
   storage: KeyValueStorage
   /** A `fetch` that tells how much of the body is sent, from 0 to 1. Left out, `fetch` sends it and tells nothing. */
   upload?: (onProgress: ((share: number) => void) | undefined) => typeof fetch
@@ -38,19 +55,14 @@ export interface Platform {
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  setTimeout: (callback, ms) => globalThis.setTimeout(callback, ms),
-  clearTimeout: (timer) => globalThis.clearTimeout(timer as ReturnType<typeof setTimeout>),
+  setTimeout: (callback, ms) => setTimeout(callback, ms),
+  clearTimeout: (timer) => clearTimeout(timer as ReturnType<typeof setTimeout>),
 }
 
 /** A page that is always online and always visible: the default where there is no page. */
 export const steadyLifecycle: Lifecycle = { subscribe: () => () => {}, isOnline: () => true }
 
-/** A random UUID. `crypto.randomUUID` exists in secure contexts only; pages on plain http get the same from bytes. */
-export function newUuid(): string {
-  if (typeof crypto.randomUUID === 'function') return crypto.randomUUID()
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
-  bytes[6] = (bytes[6]! & 0x0f) | 0x40
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
+/** 128 random bits in hexadecimal. `crypto.randomUUID` would not do: it is missing on pages of plain http. */
+export function newRandomId(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

@@ -1,4 +1,5 @@
 import type { GrantTimes } from './grant-times.ts'
+import type { OutboxEntry } from './outbox.ts'
 import type { KeyValueStorage } from './storage.ts'
 import type { SessionContent, SessionEnd } from './types.ts'
 
@@ -8,31 +9,64 @@ export interface StreamPosition {
   sequence: number
 }
 
+/** What the page itself remembers of a session. */
+export interface SessionNotes {
+  position?: StreamPosition
+  /** What the visitor has typed and not sent. */
+  draft?: string
+  /** Messages up to this sequence are read. */
+  readTo?: number
+  /** Messages up to this sequence were cleared by `resetVisitor` and are not shown again. */
+  hiddenTo?: number
+}
+
 /** What is kept of a session in the tab's storage, so that a reload goes on with it. */
-export interface SessionRecord {
+export interface SessionRecord extends SessionNotes {
   clientInstanceId: string
   session?: SessionContent
   times?: GrantTimes
-  position?: StreamPosition
   /** A condition that a reload must not turn into a fresh, anonymous session. */
   ended?: { event: SessionEnd; code: string }
 }
 
 export type SessionRecords = ReturnType<typeof createSessionRecords>
 
-/** The one key that the package writes; one for each installation. */
+/** The two keys that the package writes for each installation: the session, and what is still to be sent in it. */
 export function createSessionRecords(storage: KeyValueStorage, siteKey: string) {
   const key = `service.widget.1.${siteKey}`
+  const outboxKey = `${key}.outbox`
+
   return {
     read(): SessionRecord | undefined {
-      try {
-        const record = JSON.parse(storage.getItem(key) ?? 'null') as SessionRecord | null
-        return record && typeof record.clientInstanceId === 'string' ? record : undefined
-      } catch {
-        return undefined
-      }
+      const record = parsed<SessionRecord>(key)
+      return typeof record?.clientInstanceId === 'string' ? record : undefined
     },
+
     write: (record: SessionRecord) => storage.setItem(key, JSON.stringify(record)),
-    clear: () => storage.removeItem(key),
+
+    /** Forgets the session, and keeps which browser this is. */
+    forgetSession(clientInstanceId: string, ended?: SessionRecord['ended']) {
+      this.write({ clientInstanceId, ended })
+      this.writeOutbox('', [])
+    },
+
+    /** What was still to be sent when the page was left, and the session it was written in. */
+    readOutbox(): { sessionId?: string; entries: OutboxEntry[] } {
+      const stored = parsed<{ sessionId: string; entries: OutboxEntry[] }>(outboxKey)
+      return Array.isArray(stored?.entries) ? stored : { entries: [] }
+    },
+
+    writeOutbox(sessionId: string, entries: readonly OutboxEntry[]) {
+      if (entries.length > 0) storage.setItem(outboxKey, JSON.stringify({ sessionId, entries }))
+      else storage.removeItem(outboxKey)
+    },
+  }
+
+  function parsed<Value>(name: string): Value | undefined {
+    try {
+      return JSON.parse(storage.getItem(name) ?? 'null') ?? undefined
+    } catch {
+      return undefined
+    }
   }
 }

@@ -1,16 +1,20 @@
 import type { Api } from './api.ts'
-import { backoffDelay } from './backoff.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { grantTimes } from './grant-times.ts'
-import { createPause } from './pause.ts'
+import { createPause, type Pause } from './pause.ts'
 import type { Platform, TimerId } from './platform.ts'
-import type { SessionRecord, SessionRecords, StreamPosition } from './session-record.ts'
+import { retrying } from './retrying.ts'
+import type { SessionNotes, SessionRecord, SessionRecords } from './session-record.ts'
 import type { PageContext, SessionContent, SessionEnd, WidgetErrorDetail } from './types.ts'
-
-const retryRange = { minMs: 1_000, maxMs: 30_000 }
 
 /** After these a reload must not begin anew by itself; the others end one session, not the visitor's right to chat. */
 const lastingEnds: readonly SessionEnd[] = ['session.revoked', 'visitor.banned', 'connection.disabled']
+
+/** A session that the service gave, and when it was asked for, by the browser's clock. */
+export interface GivenSession {
+  content: SessionContent
+  askedAtMs: number
+}
 
 export interface SessionDeps {
   api: Api
@@ -19,6 +23,8 @@ export interface SessionDeps {
   siteKey: string
   locale?: string
   pageContext?: () => PageContext | undefined
+  /** Begins with this session, and not with the stored one or a new one. */
+  given?: GivenSession
   /**
    * Nothing is retried any more. Called once. Without an event it is not a session that ended but the installation or
    * the page that is refused.
@@ -40,10 +46,12 @@ export function createSession(deps: SessionDeps) {
   const { clock, random, newId, lifecycle } = deps.platform
   const pause = createPause(clock)
   let record: SessionRecord | undefined
-  let ended = false
-  let stopped = false
+  let over = false
   let timer: TimerId
   let renewing: Promise<void> | undefined
+  /** While the person may be changing, an end of this session is nothing but the change. */
+  let held = false
+  let endAfterHold: [SessionEnd | undefined, string] | undefined
   const unsubscribe = lifecycle.subscribe((signal) => {
     if (signal === 'online' || signal === 'visible' || signal === 'pageshow') pause.hurry()
     // Timers stand still while a laptop sleeps, so a page that comes back looks at the time itself.
@@ -52,64 +60,81 @@ export function createSession(deps: SessionDeps) {
 
   return {
     /** Creates or resumes the session. Resolves to undefined when it ended, or was stopped, before it began. */
-    async start(): Promise<{ content: SessionContent; resumed: boolean } | undefined> {
-      record = records.read() ?? { clientInstanceId: newId() }
-      if (record.ended) {
-        finish(record.ended.event, record.ended.code)
-        return undefined
+    async start(): Promise<SessionContent | undefined> {
+      const stored = records.read()
+      const clientInstanceId = stored?.clientInstanceId ?? newId()
+      record = stored && !deps.given ? stored : { clientInstanceId }
+      if (record.ended) finish(record.ended.event, record.ended.code)
+      else if (deps.given) accept(deps.given)
+      else if (!record.session || clock.now() >= (record.times?.expiresAtMs ?? 0)) {
+        // What the visitor was writing is theirs still, unless it may be someone else by now.
+        record = { clientInstanceId, draft: record.session?.identity.state === 'verified' ? undefined : record.draft }
+        await create(clientInstanceId)
       }
-      const resumed = record.session !== undefined && clock.now() < (record.times?.expiresAtMs ?? 0)
-      if (!resumed && !(await create())) return undefined
+      if (over) return undefined
       scheduleRenewal()
-      return { content: record.session!, resumed }
+      return record.session
     },
 
-    content: () => (ended || stopped ? undefined : record?.session),
+    content: () => (over ? undefined : record?.session),
 
-    position: (): StreamPosition | undefined => record?.position,
+    notes: (): Readonly<SessionNotes> => record ?? {},
 
-    savePosition(position: StreamPosition) {
-      if (!record || ended || stopped) return
-      record = { ...record, position }
-      records.write(record)
+    remember(notes: SessionNotes) {
+      if (record && !over) write({ ...record, ...notes })
     },
 
     /**
      * Makes one call with the current grant. If the grant was replaced while the call was under way, and the old one was
-     * refused, the call is made once more with the new one. An answer that ends the session ends it here.
+     * refused, the call is made again with the new one. An answer that ends the session ends it here.
      */
     async withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer> {
-      const grant = record?.session?.accessGrant
-      if (ended || stopped || !grant) throw new WidgetError('session_ended', { terminal: true })
-      try {
-        return await call(grant)
-      } catch (error) {
-        const failure = toWidgetError(error)
-        if (failure.status !== 401) throw endIfTerminal(failure)
-        await renewing?.catch(() => {})
-        const renewed = record?.session?.accessGrant
-        if (!failure.terminal || !renewed || renewed === grant || ended) throw endIfTerminal(failure)
-        return await call(renewed).catch((again) => {
-          throw endIfTerminal(toWidgetError(again))
-        })
+      for (let grant = grantNow(); ; ) {
+        try {
+          return await call(grant)
+        } catch (error) {
+          const failure = toWidgetError(error)
+          const mayBeOld = failure.terminal && failure.status === 401
+          if (mayBeOld) await renewing
+          const renewed = over ? grant : grantNow()
+          if (!mayBeOld || renewed === grant) throw endIfTerminal(failure)
+          grant = renewed
+        }
       }
+    },
+
+    /** Takes what an identification or a renewal says of this very session. */
+    accept,
+
+    /** Until `release`, what ends the session is kept back: the person is changing, and the answer tells what became of it. */
+    hold() {
+      held = true
+    },
+
+    release() {
+      held = false
+      if (endAfterHold) finish(...endAfterHold)
+    },
+
+    /** Renews now: another tab has changed something. */
+    refresh() {
+      renewing ??= renew()
     },
 
     end: finish,
 
     /** Stops timers and forgets nothing: a later page takes the session up again. */
-    stop() {
-      stopped = true
-      unsubscribe()
-      clock.clearTimeout(timer)
-      pause.end()
-    },
+    stop: leave,
   }
 
-  async function create(): Promise<boolean> {
-    const { clientInstanceId } = record!
-    const idempotencyKey = newId()
-    const askedAtMs = clock.now()
+  /** @throws WidgetError `session_ended` */
+  function grantNow(): string {
+    const grant = record?.session?.accessGrant
+    if (over || !grant) throw new WidgetError('session_ended', { terminal: true })
+    return grant
+  }
+
+  async function create(clientInstanceId: string) {
     // The same input for each attempt: with another one the service would refuse the key.
     const input = {
       publicSiteKey: deps.siteKey,
@@ -117,79 +142,65 @@ export function createSession(deps: SessionDeps) {
       locale: deps.locale,
       pageContext: deps.pageContext?.(),
     }
-    for (let attempt = 0; !stopped; attempt += 1) {
-      try {
-        accept(await api.createSession(input, idempotencyKey), askedAtMs)
-        return !stopped
-      } catch (error) {
-        const failure = toWidgetError(error)
-        deps.onError(failure.detail)
-        if (!failure.retryable || failure.terminal) {
-          finish(sessionEndOf(failure.code), failure.code)
-          return false
-        }
-        await pause.wait(backoffDelay(attempt, retryRange, random), failure.retryAfterMs)
-      }
-    }
-    return false
+    await obtain((key) => api.createSession(input, key), pause)
   }
 
-  function accept(session: SessionContent, askedAtMs: number) {
-    if (stopped) return
-    record = { ...record!, session, times: grantTimes(session, askedAtMs) }
-    records.write(record)
+  /** Gets a session's content, over all failures that may pass; one that does not ends the session. */
+  async function obtain(call: (key: string) => Promise<SessionContent>, between: Pick<Pause, 'wait'>) {
+    const key = newId()
+    const askedAtMs = clock.now()
+    const isEnough = () => over
+    const onFailure = ({ detail }: WidgetError) => over || deps.onError(detail)
+    try {
+      const content = await retrying(() => call(key), { pause: between, random, isEnough, onFailure })
+      renewing = undefined
+      accept({ content, askedAtMs })
+    } catch (error) {
+      const { code } = toWidgetError(error)
+      finish(sessionEndOf(code) ?? (record?.session && 'session.expired'), code)
+    }
+  }
+
+  function accept({ content, askedAtMs }: GivenSession) {
+    if (over) return
+    const moved = record!.session?.conversationId !== content.conversationId
+    const start = moved ? { readTo: content.replay.lastSequence, hiddenTo: 0 } : {}
+    write({ ...record!, ...start, session: content, times: grantTimes(content, askedAtMs) })
+    scheduleRenewal()
+  }
+
+  function write(changed: SessionRecord) {
+    record = changed
+    records.write(changed)
   }
 
   function scheduleRenewal() {
     clock.clearTimeout(timer)
-    if (ended || stopped || renewing || !record?.times) return
+    if (over || renewing || !record?.times) return
     const { renewAtMs, expiresAtMs } = record.times
     // Up to a tenth late, so that the tabs of one visitor do not renew in the same instant.
     const dueInMs = renewAtMs - clock.now() + random() * 0.1 * Math.max(0, expiresAtMs - renewAtMs)
     timer = clock.setTimeout(
       () => {
-        renewing = renew().finally(() => {
-          renewing = undefined
-          scheduleRenewal()
-        })
+        renewing ??= renew()
       },
       Math.max(0, dueInMs),
     )
   }
 
-  async function renew(): Promise<void> {
-    const idempotencyKey = newId()
-    const askedAtMs = clock.now()
-    adoptFromOtherTab()
-    if (record!.times!.renewAtMs > clock.now()) return
+  function renew(): Promise<void> {
     const { session, times, position } = record!
     const { sessionId, renewalToken, accessGrant } = session!
+    const leftMs = () => Math.max(0, times!.expiresAtMs - clock.now())
     const input = { sessionId, renewalToken, lastSeenEventId: position?.lastEventId }
-    for (let attempt = 0; !stopped && !ended; attempt += 1) {
-      if (clock.now() >= times!.expiresAtMs) return finish('session.expired', 'SessionExpired')
-      try {
-        return accept(await api.renewSession(input, accessGrant, idempotencyKey), askedAtMs)
-      } catch (error) {
-        const failure = toWidgetError(error)
-        if (stopped || ended || adoptFromOtherTab()) return
-        deps.onError(failure.detail)
-        if (!failure.retryable || failure.terminal) {
-          return finish(sessionEndOf(failure.code) ?? 'session.expired', failure.code)
-        }
-        const leftMs = Math.max(0, times!.expiresAtMs - clock.now())
-        const delayMs = Math.min(leftMs, backoffDelay(attempt, retryRange, random))
-        await pause.wait(delayMs, Math.min(leftMs, failure.retryAfterMs ?? 0))
-      }
-    }
-  }
-
-  /** Where two pages share one storage, the other one may have renewed already: its grant is then ours as well. */
-  function adoptFromOtherTab(): boolean {
-    const stored = records.read()
-    const isNewer = (stored?.times?.expiresAtMs ?? 0) > (record?.times?.expiresAtMs ?? 0)
-    if (!isNewer || stored?.session?.sessionId !== record?.session?.sessionId) return false
-    record = { ...record!, session: stored!.session, times: stored!.times }
-    return true
+    return obtain(
+      async (key) => {
+        if (leftMs() === 0) throw new WidgetError('SessionExpired', { terminal: true })
+        return api.renewSession(input, accessGrant, key)
+      },
+      // No wait is longer than the grant is good.
+      { wait: (ms, notBeforeMs = 0) => pause.wait(Math.min(leftMs(), ms), Math.min(leftMs(), notBeforeMs)) },
+    )
   }
 
   function endIfTerminal(failure: WidgetError): WidgetError {
@@ -199,13 +210,21 @@ export function createSession(deps: SessionDeps) {
   }
 
   function finish(event: SessionEnd | undefined, code: string) {
-    if (ended || stopped) return
-    ended = true
+    if (over) return
+    if (held) {
+      endAfterHold = [event, code]
+      return
+    }
+    leave()
+    const lasting = event !== undefined && lastingEnds.includes(event)
+    if (record) records.forgetSession(record.clientInstanceId, lasting ? { event, code } : undefined)
+    deps.onEnd(event, code)
+  }
+
+  function leave() {
+    over = true
+    unsubscribe()
     clock.clearTimeout(timer)
     pause.end()
-    const lasting = event !== undefined && lastingEnds.includes(event)
-    if (lasting) records.write({ clientInstanceId: record!.clientInstanceId, ended: { event, code } })
-    else records.clear()
-    deps.onEnd(event, code)
   }
 }

@@ -21,22 +21,33 @@ export function createMemoryStorage(): KeyValueStorage {
  * The storage of a mode. Where the browser refuses session storage (blocked by the visitor, or full), memory takes its
  * place, so the chat works and only a reload starts anew. Nothing is read or written here.
  */
-export function storageFor(mode: StorageMode): KeyValueStorage {
+export function storageFor(
+  mode: StorageMode,
+  browserStorage: () => KeyValueStorage = () => globalThis.sessionStorage,
+): KeyValueStorage {
   const memory = createMemoryStorage()
   if (mode === 'memory') return memory
-  const attempt = <Result>(use: (storage: KeyValueStorage) => Result): Result => {
+  const attempt = <Result>(use: (storage: KeyValueStorage) => Result): Result | undefined => {
     try {
-      return use(globalThis.sessionStorage)
+      return use(browserStorage())
     } catch {
-      return use(memory)
+      return undefined
     }
   }
+  const forget = (key: string) => attempt((storage) => storage.removeItem(key))
   return {
-    getItem: (key) => attempt((storage) => storage.getItem(key)) ?? memory.getItem(key),
-    setItem: (key, value) => attempt((storage) => storage.setItem(key, value)),
-    removeItem: (key) => {
+    // What memory has is newer: it holds only what the browser refused to take.
+    getItem: (key) => memory.getItem(key) ?? attempt((storage) => storage.getItem(key)) ?? null,
+    setItem(key, value) {
       memory.removeItem(key)
-      attempt((storage) => storage.removeItem(key))
+      if (attempt((storage) => [storage.setItem(key, value)])) return
+      // The older value must not come back after a reload as if it were true.
+      forget(key)
+      memory.setItem(key, value)
+    },
+    removeItem(key) {
+      memory.removeItem(key)
+      forget(key)
     },
   }
 }

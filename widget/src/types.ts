@@ -92,6 +92,26 @@ export interface AcceptedMessage {
   acceptedAt: string
 }
 
+/** Who the host page says the visitor is. Only the assertion of the host's backend decides. */
+export interface VisitorIdentity {
+  /** The subject that the assertion must have; another one is refused as `identity_mismatch`. */
+  externalSubject?: string
+  /** Shown where the assertion names nobody. */
+  displayName?: string
+}
+
+/** Asks the host's backend for a signed assertion; undefined where nobody is logged in. Called anew for each use. */
+export type IdentityProvider = (wanted?: VisitorIdentity) => Promise<string | undefined>
+
+/** What `resetVisitor` takes away. */
+export interface VisitorReset {
+  /** Ends the session on the service, and begins another one. */
+  closeSession?: boolean
+  clearHistory?: boolean
+  clearDraft?: boolean
+  clearIdentity?: boolean
+}
+
 /** The public configuration of an installation. */
 export interface WidgetConfig {
   publicSiteKey: string
@@ -249,7 +269,11 @@ export interface WidgetEventMap {
   'message.accepted': { message: WidgetMessage }
   'message.received': { message: WidgetMessage }
   'message.state.changed': { message: WidgetMessage }
+  /** The browser has taken a message in while there is no connection. The service does not have it. */
+  'offline.submitted': { message: WidgetMessage }
   'messages.changed': { messages: readonly WidgetMessage[] }
+  /** How many messages of the other side came since the visitor last looked. */
+  'unread.changed': { count: number }
   'typing.started': { author: MessageAuthor }
   'typing.stopped': { author: MessageAuthor }
   'agent.assigned': { agent: { displayName: string; avatarUrl?: string } }

@@ -19,7 +19,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
   const messages: ServiceMessage[] = []
   const answers = new Map<string, { body: string; answer: AcceptedMessage }>()
   const streams = new Map<ServerResponse, { silent: boolean; written: number }>()
-  const left = { ...scenario }
+  const left: Scenario = { ...scenario }
   let sequence = 0
 
   return {
@@ -28,6 +28,9 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
     answers,
     streams,
     lastSequence: () => sequence,
+
+    /** Misbehaves otherwise from now on. */
+    set: (change: Scenario) => void Object.assign(left, change),
 
     acceptVisitorMessage(sessionId: string, clientOperationId: string, body: string): AcceptedMessage {
       const message = add({ author: { kind: 'visitor' }, body, sessionId, clientOperationId })

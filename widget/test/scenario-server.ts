@@ -44,6 +44,9 @@ interface Session {
   previousToken?: string
   /** By idempotency key. */
   renewals: Map<string, SessionContent>
+  /** Answers of identifications, by idempotency key. */
+  identities: Map<string, SessionContent>
+  subject?: string
   ended?: Refusal
 }
 
@@ -58,6 +61,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
   const requests: SeenRequest[] = []
   const sites = new Map<string, Site>()
   const features = createScenarioFeatures(now)
+  const stalled: (() => void)[] = []
   let counter = 0
 
   const server = createServer((request, response) => {
@@ -83,8 +87,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     /** Ends every session of a site key: its streams get the event, its calls the refusal. */
     endSessions(siteKey: SiteKey, event: string, refusal: Refusal) {
       for (const session of sites.get(siteKey)?.sessions.values() ?? []) {
-        session.ended = { retryable: false, terminal: true, ...refusal }
-        session.conversation.emit(event)
+        endSession(session, event, refusal)
       }
     },
 
@@ -114,6 +117,9 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     }
     const bytes = await readBytes(request)
     const isJson = request.headers['content-type'] === 'application/json'
+    if (url.pathname === '/control') {
+      return answer(response, 200, { result: control(JSON.parse(bytes.toString())) ?? null })
+    }
     const text = isJson ? bytes.toString() : ''
     const path = url.pathname.slice(base.length)
     const body = text === '' ? undefined : (JSON.parse(text) as Record<string, unknown>)
@@ -135,8 +141,10 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     )[0]
     if (!found) return refuse(response, { status: 401, code: 'GrantInvalid', terminal: true })
     const { site, session } = found
-    if (session.ended) return refuse(response, session.ended)
     const route = `${seen.method} ${path}`
+    if (path === '/sessions/identify') return identify(response, site, session, seen)
+    if (session.ended) return refuse(response, session.ended)
+    if (route === 'POST /sessions/close') return close(response, session)
     if (route === 'POST /sessions/renew') return renew(response, site, session, seen)
     if (route === 'POST /messages') return acceptMessage(response, site, session, seen)
     if (route === 'GET /messages') return history(response, session.conversation, query)
@@ -200,9 +208,9 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
 
   function newSession(site: Site): SessionContent {
     const number = ++counter
-    const conversation = createScenarioConversation(`cnv_${number}`, site.scenario, now)
+    const conversation = createScenarioConversation(`cnv_${number}`, { ...site.scenario, ...site.left }, now)
     const content = contentOf(`ses_${number}`, conversation)
-    site.sessions.set(content.sessionId, { content, conversation, renewals: new Map() })
+    site.sessions.set(content.sessionId, { content, conversation, renewals: new Map(), identities: new Map() })
     return content
   }
 
@@ -237,14 +245,88 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     if (body?.renewalToken !== renewalToken && body?.renewalToken !== session.previousToken) {
       return refuse(response, { status: 401, code: 'GrantInvalid', terminal: true })
     }
-    session.previousToken = renewalToken
-    session.content = contentOf(sessionId, session.conversation)
+    // The token before is that of a duplicated tab: it gets the present one, and nothing rotates again.
+    const rotates = body?.renewalToken === renewalToken
+    const { identity } = session.content
+    session.content = { ...contentOf(sessionId, session.conversation), identity }
+    if (rotates) session.previousToken = renewalToken
+    else session.content.renewalToken = renewalToken
     session.renewals.set(key, session.content)
     if (spend(site.left, 'loseRenewals')) return response.destroy()
     answer(response, 200, session.content)
   }
 
-  function acceptMessage(response: ServerResponse, site: Site, { content, conversation }: Session, seen: SeenRequest) {
+  /** POST: another subject than the session's closes it; DELETE likewise where there is one. */
+  function identify(response: ServerResponse, site: Site, session: Session, { method, headers, body }: SeenRequest) {
+    const key = String(headers['idempotency-key'])
+    const before = session.identities.get(key)
+    if (before) return answer(response, 200, before)
+    if (session.ended) return refuse(response, session.ended)
+    const refusal = site.left.refuseIdentities?.shift()
+    if (refusal) return refuse(response, refusal)
+    const claims = method === 'POST' ? claimsOf(String(body?.assertion)) : undefined
+    if (method === 'POST' && !claims?.sub) return refuse(response, { status: 401, code: 'IdentityAssertionInvalid' })
+    const goesOn = claims?.sub === session.subject || session.subject === undefined
+    const content = goesOn ? session.content : newSession(site)
+    const now = site.sessions.get(content.sessionId)!
+    now.subject = claims?.sub
+    if (claims) now.content = { ...content, identity: { state: 'verified', displayName: claims.name } }
+    session.identities.set(key, now.content)
+    if (!goesOn) endSession(session, 'session.closed', { status: 401, code: 'SessionClosed' })
+    else if (claims) session.conversation.emit('session.identified')
+    if (spend(site.left, 'loseIdentities')) return response.destroy()
+    answer(response, 200, now.content)
+  }
+
+  function close(response: ServerResponse, session: Session) {
+    answer(response, 200, { sessionId: session.content.sessionId, state: 'closed' })
+    endSession(session, 'session.closed', { status: 401, code: 'SessionClosed' })
+  }
+
+  function endSession(session: Session, event: string, refusal: Refusal) {
+    session.ended = { retryable: false, terminal: true, ...refusal }
+    session.conversation.emit(event)
+  }
+
+  /** What a test that runs in a page asks of the server. */
+  function control({ call, siteKey, value }: { call: string; siteKey: SiteKey; value: unknown }): unknown {
+    const site = siteOf(siteKey)
+    const newest = [...(site?.sessions.values() ?? [])].at(-1)
+    const calls: Record<string, () => unknown> = {
+      reset() {
+        for (const one of sites.values())
+          for (const { conversation } of one.sessions.values()) conversation.cutStreams()
+        for (const release of stalled.splice(0)) release()
+        sites.clear()
+        requests.length = 0
+      },
+      set() {
+        Object.assign(site!.left, value)
+        for (const { conversation } of site!.sessions.values()) conversation.set(value as Scenario)
+      },
+      requests: () => requests.filter(({ method, path }) => `${method} ${path}` === value),
+      streams: () => newest?.conversation.streams.size ?? 0,
+      messages: () => [...site!.sessions.values()].map(({ conversation }) => conversation.messages),
+      agentSays: () => newest?.conversation.agentSays(String(value)),
+      emit: () => newest?.conversation.emit(String(value)),
+      heartbeat: () => newest?.conversation.heartbeat(),
+      cutStreams: () => newest?.conversation.cutStreams(),
+      revoke: () => newest && endSession(newest, 'session.revoked', { status: 403, code: 'SessionRevoked' }),
+      stalled: () => stalled.length,
+      release: () => {
+        for (const release of stalled.splice(0)) release()
+      },
+    }
+    return calls[call]?.()
+  }
+
+  function acceptMessage(response: ServerResponse, site: Site, session: Session, seen: SeenRequest) {
+    const { content, conversation } = session
+    if (session.ended) return refuse(response, session.ended)
+    if (spend(site.left, 'stallSends')) {
+      stalled.push(() => acceptMessage(response, site, session, seen))
+      return
+    }
     const clientOperationId = String(seen.body?.clientOperationId)
     if (seen.headers['idempotency-key'] !== clientOperationId) {
       return refuse(response, { status: 400, code: 'IdempotencyKeyMismatch' })
@@ -266,6 +348,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       return
     }
     if (spend(site.left, 'loseAnswers')) response.destroy()
+    else if (spend(site.left, 'stallAnswers')) stalled.push(() => answer(response, 202, accepted))
     else answer(response, 202, accepted)
     setImmediate(() => conversation.publishAccepted(clientOperationId))
   }
@@ -305,7 +388,17 @@ function grantSession(grant: string | undefined): string | undefined {
   }
 }
 
-function spend(left: Scenario, name: 'loseAnswers' | 'loseSessions' | 'loseRenewals'): boolean {
+function claimsOf(assertion: string): { sub?: string; name?: string } | undefined {
+  try {
+    return JSON.parse(Buffer.from(String(assertion.split('.')[1]), 'base64url').toString())
+  } catch {
+    return undefined
+  }
+}
+
+type Countdown = 'loseAnswers' | 'loseSessions' | 'loseRenewals' | 'loseIdentities' | 'stallSends' | 'stallAnswers'
+
+function spend(left: Scenario, name: Countdown): boolean {
   const rest = left[name] ?? 0
   left[name] = rest - 1
   return rest > 0

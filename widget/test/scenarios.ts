@@ -95,6 +95,12 @@ export interface Refusal {
 
 export interface Scenario {
   loseAnswers?: number
+  /** Sends are neither taken nor answered before `releaseSends`. */
+  stallSends?: number
+  /** Answers to sends of accepted messages are withheld until `releaseSends`. */
+  stallAnswers?: number
+  loseIdentities?: number
+  refuseIdentities?: Refusal[]
   loseSessions?: number
   loseRenewals?: number
   eventBeforeAnswer?: boolean

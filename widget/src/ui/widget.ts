@@ -6,7 +6,7 @@ import { element } from './elements.ts'
 import { followPages } from './follow-pages.ts'
 import { createLauncher, type Launcher } from './launcher.ts'
 import { pageContextOf } from './page-context.ts'
-import { pageLifecycle } from './page-lifecycle.ts'
+import { pagePlatform } from './page-platform.ts'
 import { pageUpload } from './page-upload.ts'
 import { createPanel, type Panel } from './panel.ts'
 import { adoptStyles } from './stylesheet.ts'
@@ -60,7 +60,7 @@ interface Mounted {
 export function createServiceWidget({ nonce, texts, container, ...options }: ServiceWidgetOptions): ServiceWidget {
   const shownTexts = { ...englishTexts, ...texts }
   const emitter = createEmitter<WidgetEventMap>()
-  const platform = { lifecycle: pageLifecycle, upload: pageUpload, ...options.platform }
+  const platform = { ...pagePlatform(), upload: pageUpload, ...options.platform }
   const supports = { navigation: true, screenshots: true, ...options.supports }
   const client = createServiceClient({ pageContext: pageContextOf, ...options, platform, supports }, emitter)
   let mounted: Mounted | undefined

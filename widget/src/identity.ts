@@ -1,0 +1,185 @@
+import type { Api } from './api.ts'
+import { claimsOf } from './claims.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { createPause } from './pause.ts'
+import type { Platform } from './platform.ts'
+import { retrying } from './retrying.ts'
+import type { GivenSession } from './session.ts'
+import type {
+  IdentityProvider,
+  SessionContent,
+  SessionEnd,
+  SessionView,
+  VisitorIdentity,
+  VisitorReset,
+} from './types.ts'
+import type { Visit } from './visit.ts'
+
+const attempts = 4
+const providerTimeoutMs = 15_000
+
+export interface IdentityDeps {
+  api: Api
+  platform: Pick<Platform, 'clock' | 'random' | 'newId'>
+  provider?: IdentityProvider
+  /** The visit that is going on; undefined where there is none, or it has ended. */
+  current(): Visit | undefined
+  started(): Promise<void> | undefined
+  /** Ends the visit and forgets all that was its visitor's. */
+  leave(): void
+  /** Forgets what a visit that has ended, or a page before, has left. */
+  forget(): void
+  /** Begins another visit; without a session it creates one. `asks`: the provider says who the visitor is. */
+  begin(asks: boolean, given?: GivenSession): Promise<void>
+  onFailure(failure: WidgetError): void
+  /** It is not known who the visitor is, and nobody is taken for anonymous. */
+  onLost(event: SessionEnd | undefined, code: string): void
+}
+
+export type Identity = ReturnType<typeof createIdentity>
+
+/**
+ * Who the visitor is (sections 2.4, 3.2 and 4.4 of the specification). The host's backend decides by its assertion, the service
+ * by its answer: the same session goes on, or it is another person's and everything begins anew. One change at a time.
+ */
+export function createIdentity(deps: IdentityDeps) {
+  const { api, provider } = deps
+  const { clock, random, newId } = deps.platform
+  let turns: Promise<unknown> = Promise.resolve()
+
+  return {
+    /** At the start, before anything is shown. False where another visit takes its place; rejects where it cannot be told. */
+    async settle(visit: Visit): Promise<boolean> {
+      try {
+        const assertion = await repeat(() => assertionFor())
+        if (assertion) return await exchange(visit, identification(assertion))
+        return !isVerified(visit) || (await exchange(visit, api.clearIdentity))
+      } catch (error) {
+        const failure = toWidgetError(error)
+        if (deps.current() === visit) deps.onFailure(failure)
+        throw failure
+      }
+    },
+
+    identify: (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
+      inTurn(async (visit) => {
+        if (!visit) throw new WidgetError('session_ended', { terminal: true })
+        const assertion = await assertionFor(wanted)
+        if (!assertion) throw new WidgetError('identity_unavailable')
+        await exchange(visit, identification(assertion), wanted?.displayName)
+        return deps.current()?.view()
+      }),
+
+    clearIdentity: (): Promise<void> => inTurn((visit) => clear(visit)),
+
+    resetVisitor: (what: VisitorReset = {}): Promise<void> =>
+      inTurn(async (visit) => {
+        const draft = what.clearDraft || what.clearIdentity ? '' : visit?.draft()
+        if (!visit || (what.clearIdentity && isVerified(visit))) await clear(visit)
+        else if (what.closeSession) await close(visit, !what.clearIdentity)
+        else if (what.clearHistory) visit.clearHistory()
+        deps.current()?.session.remember({ draft })
+      }),
+  }
+
+  function inTurn<Result>(change: (visit: Visit | undefined) => Promise<Result>): Promise<Result> {
+    const turn = turns.then(async () => {
+      await deps.started()
+      return change(deps.current())
+    })
+    turns = turn.catch((error) => deps.onFailure(toWidgetError(error)))
+    return turn
+  }
+
+  async function assertionFor(wanted?: VisitorIdentity): Promise<string | undefined> {
+    const unavailable = new WidgetError('identity_unavailable', { retryable: true })
+    let assertion: string | undefined
+    try {
+      assertion = await new Promise<string | undefined>((resolve, reject) => {
+        const timer = clock.setTimeout(() => reject(unavailable), providerTimeoutMs)
+        const done = () => clock.clearTimeout(timer)
+        Promise.resolve(provider?.(wanted)).finally(done).then(resolve, reject)
+      })
+    } catch {
+      throw unavailable
+    }
+    const subject = wanted?.externalSubject
+    // Read, not verified: it only keeps the answer about one person from being used for another.
+    if (assertion && subject !== undefined && claimsOf(assertion)?.sub !== subject)
+      throw new WidgetError('identity_mismatch')
+    return assertion
+  }
+
+  function identification(assertion: string) {
+    return (grant: string, key: string) => api.identify(assertion, grant, key)
+  }
+
+  /** Answers whether the session goes on: if not, the one that took its place has begun. */
+  async function exchange(
+    visit: Visit,
+    call: (grant: string, key: string) => Promise<SessionContent>,
+    displayName?: string,
+  ): Promise<boolean> {
+    const before = visit.session.content()
+    if (!before) throw new WidgetError('session_ended', { terminal: true })
+    visit.hold()
+    try {
+      const given = await ask(before, call)
+      const { identity } = given.content
+      given.content.identity = { ...identity, displayName: identity.displayName ?? displayName }
+      if (deps.current() !== visit) throw new WidgetError('session_ended', { terminal: true })
+      const goesOn = given.content.sessionId === before.sessionId
+      if (goesOn) {
+        visit.accept(given)
+      } else {
+        deps.leave()
+        await deps.begin(false, given)
+      }
+      return goesOn
+    } finally {
+      visit.resume()
+    }
+  }
+
+  async function clear(visit: Visit | undefined): Promise<void> {
+    if (!visit) return deps.forget()
+    if (!isVerified(visit)) return void (await exchange(visit, api.clearIdentity))
+    const before = visit.session.content()!
+    deps.leave()
+    try {
+      await deps.begin(false, await ask(before, api.clearIdentity))
+    } catch (error) {
+      const failure = toWidgetError(error)
+      // The session is over, and the association with it.
+      if (/session\.(closed|expired)/.test(sessionEndOf(failure.code) ?? '')) return deps.begin(false)
+      deps.onLost(sessionEndOf(failure.code), failure.code)
+      throw failure
+    }
+  }
+
+  async function close(visit: Visit, asks: boolean): Promise<void> {
+    const before = visit.session.content()!
+    deps.leave()
+    await ask(before, api.closeSession).catch((error) => deps.onFailure(toWidgetError(error)))
+    await deps.begin(asks)
+  }
+
+  /** One operation of the service, with one key and the grant of before, however often it must be asked. */
+  async function ask<Content>({ accessGrant }: SessionContent, call: (grant: string, key: string) => Promise<Content>) {
+    const key = newId()
+    const askedAtMs = clock.now()
+    return { content: await repeat(() => call(accessGrant, key)), askedAtMs }
+  }
+
+  function repeat<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+    return retrying(call, {
+      pause: createPause(clock),
+      random,
+      isEnough: (_failure, attempt) => attempt + 1 >= attempts,
+    })
+  }
+}
+
+function isVerified(visit: Visit): boolean {
+  return visit.session.content()?.identity.state === 'verified'
+}

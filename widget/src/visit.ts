@@ -1,0 +1,210 @@
+import type { Api } from './api.ts'
+import { createConversation } from './conversation.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import type { Emitter } from './events.ts'
+import { createHistory } from './history.ts'
+import { createOutbox, type OutboxEntry } from './outbox.ts'
+import type { Platform } from './platform.ts'
+import { createSession, type GivenSession } from './session.ts'
+import type { SessionRecords } from './session-record.ts'
+import { createTabStream } from './tab-stream.ts'
+import type {
+  ConnectionState,
+  PageContext,
+  SessionContent,
+  SessionEnd,
+  SessionView,
+  StreamEvent,
+  WidgetConfig,
+  WidgetEventMap,
+} from './types.ts'
+
+export interface VisitDeps {
+  api: Api
+  platform: Platform
+  records: SessionRecords
+  siteKey: string
+  locale?: string
+  pageContext?: () => PageContext | undefined
+  /** A session that the service gave in exchange for another one. */
+  given?: GivenSession
+  /** Tells the application; not called any more once the visit is over. */
+  emit: Emitter<WidgetEventMap>['emit']
+  config(): WidgetConfig | undefined
+  /** Each event of the stream, once and in order, after the conversation has taken it: for what has events of its own. */
+  onEvent?(event: StreamEvent): void
+  onConnection(state: ConnectionState): void
+  /** Nothing is retried any more. What was waiting has been told as not sent. */
+  onEnd(event: SessionEnd | undefined, code: string): void
+}
+
+export type Visit = ReturnType<typeof createVisit>
+
+/**
+ * Everything that belongs to one session: its conversation, outbox, history and stream. A session is one person's, so a change
+ * of the person closes the visit and opens another one; whatever a closed visit still hears changes and tells nothing.
+ */
+export function createVisit(deps: VisitDeps) {
+  const { api, platform, records } = deps
+  let closed = false
+  let opened = false
+  let stream: ReturnType<typeof createTabStream> | undefined
+  const emit: VisitDeps['emit'] = (name, payload) => {
+    if (!closed) deps.emit(name, payload)
+  }
+  const conversation = createConversation({ emit })
+  const session = createSession({
+    ...deps,
+    onEnd(event, code) {
+      if (closed) return
+      stop()
+      outbox.stop(new WidgetError(code, { terminal: true }))
+      deps.onEnd(event, code)
+    },
+    onError: (error) => emit('error', error),
+  })
+  const { withGrant } = session
+  const outbox = createOutbox({
+    platform,
+    send: (input) => withGrant((grant) => api.sendMessage(input, grant)),
+    save(entries) {
+      const content = session.content()
+      if (content) records.writeOutbox(content.sessionId, entries)
+    },
+    onState: conversation.setOwnState,
+    onRetrying: (id, attempt) => conversation.tellOwn('message.retrying', id, { attempt }),
+    onExhausted: (id, error) => conversation.tellOwn('message.retry.exhausted', id, { error }),
+    onAccepted: conversation.takeAnswer,
+  })
+  const history = createHistory({
+    platform,
+    messages: conversation.messages,
+    async fetchPage(range) {
+      const page = await withGrant((grant) => api.history(range, grant))
+      const messages = page.messages.filter(({ sequence }) => sequence > (session.notes().hiddenTo ?? 0))
+      return { ...page, messages, hasMore: page.hasMore && messages.length === page.messages.length }
+    },
+    onPage: conversation.tellChanged,
+    onMessage(message, missed) {
+      conversation.take(message, missed)
+      if (message.clientOperationId) outbox.settle(message.clientOperationId)
+    },
+  })
+
+  return {
+    session,
+    conversation,
+
+    /** Makes a call of whatever route with the current grant; what ends the session is dealt with. */
+    withGrant,
+    retry: outbox.retry,
+    loadOlder: history.loadOlder,
+    hasOlder: history.hasOlder,
+
+    /** The session without its credentials. */
+    view(): SessionView | undefined {
+      const content = opened ? session.content() : undefined
+      if (!content) return undefined
+      const { sessionId, conversationId, continuity, identity } = content
+      return { sessionId, conversationId, continuity, identity }
+    },
+
+    /** @throws WidgetError `outbox_full` */
+    send(entry: OutboxEntry) {
+      outbox.add(entry, deps.config()?.limits.outboxMax ?? 50)
+      return conversation.addOwn(entry)
+    },
+
+    /** It is known whose session this is: shows what is kept of it, sends what is waiting, opens the stream, loads the history. */
+    open({ sessionId, replay, identity }: SessionContent) {
+      opened = true
+      const kept = records.readOutbox()
+      const isOwn = kept.sessionId === sessionId
+      conversation.setReadTo(session.notes().readTo ?? replay.lastSequence)
+      if (isOwn) outbox.restore(kept.entries)
+      // Nobody else may read, let alone send, what was written in another session; one without a name was this visitor's.
+      if (isOwn || identity.state === 'anonymous') {
+        const lost = { code: 'SessionExpired', recoverable: false }
+        for (const entry of kept.entries) conversation.addOwn(isOwn ? entry : { ...entry, error: lost })
+      }
+      if (!isOwn) records.writeOutbox(sessionId, [])
+      emit('session.ready', { session: this.view()! })
+      outbox.start()
+      stream = openStream(sessionId, replay.lastSequence)
+      stream.start()
+      void history.loadNewest().catch((error) => emit('error', toWidgetError(error).detail))
+    },
+
+    /** Takes what became known of this very session. */
+    accept(given: GivenSession) {
+      session.accept(given)
+      if (opened) emit('session.ready', { session: this.view()! })
+    },
+
+    /** Sends nothing until `resume`: it is being settled whose session this is. */
+    hold() {
+      session.hold()
+      outbox.stop()
+    },
+
+    resume() {
+      if (opened) outbox.start()
+      session.release()
+    },
+
+    draft: () => (opened && session.notes().draft) || '',
+
+    markRead() {
+      const readTo = Math.max(conversation.lastSequence(), session.notes().readTo ?? 0)
+      session.remember({ readTo })
+      conversation.setReadTo(readTo)
+    },
+
+    clearHistory() {
+      session.remember({ hiddenTo: Math.max(conversation.lastSequence(), session.notes().position?.sequence ?? 0) })
+      outbox.dropFailed()
+      conversation.clear()
+    },
+
+    /** Stops everything for good. Given a failure, what was waiting is told as not sent. */
+    close(reason?: WidgetError) {
+      if (reason) outbox.stop(reason)
+      closed = true
+      stop()
+      outbox.dispose()
+      session.stop()
+    },
+  }
+
+  function stop() {
+    stream?.stop()
+    history.stop()
+  }
+
+  function openStream(sessionId: string, lastSequence: number) {
+    const { heartbeatSeconds = 15, reconnectMinMs = 500, reconnectMaxMs = 20_000 } = deps.config()?.realtime ?? {}
+    return createTabStream({
+      platform,
+      name: `service.widget.${sessionId}`,
+      settings: { heartbeatMs: heartbeatSeconds * 1_000, reconnectMinMs, reconnectMaxMs },
+      position: session.notes().position ?? { sequence: lastSequence },
+      connect: ({ sequence, lastEventId }, signal) =>
+        withGrant((grant) => api.events({ afterSequence: sequence, lastEventId }, grant, signal)),
+      onEvent(event) {
+        conversation.takeEvent(event, outbox.settle)
+        // Another tab of this session said who the visitor is.
+        if (event.type === 'session.identified' && session.content()?.identity.state === 'anonymous') session.refresh()
+        if (!closed) deps.onEvent?.(event)
+      },
+      onPosition: (position) => session.remember({ position }),
+      onBehind: (position) => history.fillFrom(position.sequence),
+      onReset: async () => ({ sequence: await history.reload(true) }),
+      onState: deps.onConnection,
+      onEnd: session.end,
+      onFailure(failure) {
+        emit('error', { code: 'realtime_terminal_failure', recoverable: false })
+        session.end(failure && sessionEndOf(failure.code), failure?.code ?? 'realtime_terminal_failure')
+      },
+    })
+  }
+}

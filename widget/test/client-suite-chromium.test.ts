@@ -1,0 +1,35 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { launchChromium } from '../../test/support/chromium.ts'
+import { clientSuite } from './client-suite.ts'
+import { startPageSite } from './page-site.ts'
+import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+
+let browser: Browser
+let page: Page
+let server: ScenarioServer
+let site: Awaited<ReturnType<typeof startPageSite>>
+
+beforeAll(async () => {
+  site = await startPageSite('client-suite-page.ts')
+  server = await startScenarioServer()
+  browser = await launchChromium()
+  page = await browser.newPage()
+  await page.goto(site.url)
+})
+afterAll(async () => {
+  await browser.close()
+  await server.close()
+  site.close()
+})
+
+describe('the headless client, in Chromium', () => {
+  it.each(Object.keys(clientSuite))('%s', async (name) => {
+    const run = `window.runScenario(${JSON.stringify(name)}, ${JSON.stringify(server.url)})`
+    expect(await page.evaluate(run)).toBe('done')
+  })
+
+  it('leaves nothing behind but the tab’s own storage', async () => {
+    expect(await page.evaluate('[localStorage.length, document.cookie]')).toEqual([0, ''])
+  })
+})

@@ -1,0 +1,543 @@
+import { type KeyValueStorage, storageFor } from '../src/storage.ts'
+import { assertionOf, codeOf, type SuiteWorld, same } from './suite-world.ts'
+
+/** What the headless client promises, played in Node and in Chromium alike. Each scenario has a world of its own. */
+export const clientSuite: Record<string, (world: SuiteWorld) => Promise<void>> = {
+  async 'a message written offline is taken in, said to be only that, and goes out once when the network is back'(
+    world,
+  ) {
+    const tab = world.tab()
+    await tab.online()
+    tab.network.online = false
+    tab.client.sendMessage('Hello')
+    same([tab.count('offline.submitted'), tab.count('message.accepted'), tab.states()], [1, 0, ['pending']])
+    same((await world.requests('POST /messages')).length, 0)
+    tab.network.online = true
+    tab.signal('online')
+    await world.until(() => tab.states()[0] === 'queued')
+    same(
+      (await world.stored()).flat().map(({ body }) => body),
+      ['Hello'],
+    )
+  },
+
+  async 'a message whose answer and stream are lost is repeated as the same operation and stored once'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.set({ loseAnswers: 1, dropEvents: 1 })
+    tab.client.sendMessage('Hello')
+    await world.until(() => tab.states()[0] === 'queued')
+    const keys = (await world.requests('POST /messages')).map(({ headers }) => headers['idempotency-key'])
+    same([keys.length, new Set(keys).size, (await world.stored()).flat().length], [2, 1, 1])
+    same([tab.bodies(), tab.count('message.accepted')], [['Hello'], 1])
+  },
+
+  async 'a message whose answer is lost is settled by the stream alone'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.set({ stallAnswers: 1 })
+    tab.client.sendMessage('Hello')
+    await world.until(() => tab.states()[0] === 'queued')
+    same([(await world.requests('POST /messages')).length, tab.bodies()], [1, ['Hello']])
+  },
+
+  async 'a 503 and a 429 are waited out for as long as they ask'(world) {
+    for (const code of ['ServiceUnavailable', 'RateLimited']) {
+      const tab = world.tab()
+      await world.reset()
+      await tab.online()
+      await world.set({ refuseSends: [{ status: code === 'RateLimited' ? 429 : 503, code, retryAfter: 9 }] })
+      tab.client.sendMessage('Hello')
+      await world.until(() => tab.count('message.retrying') === 1)
+      const askedAtMs = tab.clock.now()
+      tab.signal('online')
+      await world.until(() => tab.states()[0] === 'queued')
+      same(tab.clock.now() - askedAtMs > 8_500, true)
+      tab.client.stop()
+    }
+  },
+
+  async 'the wait that a 429 asks for holds over a reload too'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.set({ refuseSends: [{ status: 429, code: 'RateLimited', retryAfter: 30 }] })
+    tab.client.sendMessage('Hello')
+    await world.until(() => tab.count('message.retrying') === 1)
+    tab.kill()
+    const after = world.tab({ storage: tab.storage })
+    await after.online()
+    const startedMs = after.clock.now()
+    await world.until(() => after.states()[0] === 'queued')
+    same(after.clock.now() - startedMs > 20_000, true)
+  },
+
+  async 'what the service will never take is failed at once, and the next message goes out'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.set({ refuseSends: [{ status: 400, code: 'ValidationFailed', retryable: false }] })
+    tab.client.sendMessage('bad')
+    tab.client.sendMessage('good')
+    await world.until(() => tab.states().join() === 'queued,failed')
+    same([tab.bodies(), tab.count('message.retrying'), tab.count('message.retry.exhausted')], [['good', 'bad'], 0, 1])
+  },
+
+  async 'a reload in mid-send, before the service has it, ends with the message exactly once'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.set({ stallSends: 1 })
+    tab.client.sendMessage('Hello')
+    tab.client.sendMessage('Anyone?')
+    await world.until(async () => (await world.stalled()) === 1)
+    tab.kill()
+    const after = world.tab({ storage: tab.storage })
+    await after.online()
+    await world.release()
+    await world.until(() => after.states().join() === 'queued,queued')
+    const sends = await world.requests('POST /messages')
+    same(new Set(sends.map(({ headers }) => headers['idempotency-key'])).size, 2)
+    same(
+      (await world.stored()).flat().map(({ body }) => body),
+      ['Hello', 'Anyone?'],
+    )
+    same(after.bodies(), ['Hello', 'Anyone?'])
+    same(after.storage.getItem('service.widget.1.pk_friendly.outbox'), null)
+  },
+
+  async 'a reload in mid-send, after the service has it, ends with the message exactly once'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.set({ stallAnswers: 1, dropEvents: 1 })
+    tab.client.sendMessage('Hello')
+    await world.until(async () => (await world.stalled()) === 1)
+    tab.kill()
+    const after = world.tab({ storage: tab.storage })
+    await after.online()
+    await world.until(() => after.states().join() === 'queued')
+    same([(await world.stored()).flat().length, after.bodies()], [1, ['Hello']])
+  },
+
+  async 'a failed message is still there after a reload, as failed, and a retry by hand keeps the operation'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.set({ refuseSends: [{ status: 503, code: 'ServiceUnavailable', retryAfter: 600 }] })
+    const { clientOperationId } = tab.client.sendMessage('Hello')
+    await world.until(() => tab.states()[0] === 'failed')
+    tab.kill()
+    const after = world.tab({ storage: tab.storage })
+    await after.online()
+    same(
+      [after.states(), after.client.messages()[0]?.error],
+      [['failed'], { code: 'ServiceUnavailable', recoverable: true }],
+    )
+    same(after.client.retryMessage(clientOperationId!), true)
+    await world.until(() => after.states()[0] === 'queued')
+    const keys = (await world.requests('POST /messages')).map(({ headers }) => headers['idempotency-key'])
+    same(keys, [clientOperationId, clientOperationId])
+  },
+
+  async 'memory mode keeps nothing over a reload'(world) {
+    const tab = world.tab({ options: { storage: 'memory' } })
+    await tab.online()
+    tab.network.online = false
+    tab.client.sendMessage('Hello')
+    tab.kill()
+    const after = world.tab({ options: { storage: 'memory' } })
+    await after.online()
+    same([after.bodies(), (await world.requests('POST /sessions')).length], [[], 2])
+    same(typeof sessionStorage === 'undefined' ? 0 : sessionStorage.length, 0)
+  },
+
+  async 'storage that is full, or not there at all, costs nothing but the reload'(world) {
+    const full: KeyValueStorage = {
+      getItem: () => null,
+      setItem() {
+        throw new Error('QuotaExceededError')
+      },
+      removeItem() {},
+    }
+    const missing = () => {
+      throw new Error('SecurityError')
+    }
+    for (const storage of [storageFor('session', () => full), storageFor('session', missing)]) {
+      const tab = world.tab({ storage })
+      await tab.online()
+      tab.client.sendMessage('Hello')
+      await world.until(() => tab.states()[0] === 'queued')
+      tab.client.setDraft('Still writing')
+      same(tab.client.draft(), 'Still writing')
+    }
+  },
+
+  async 'too many or too large messages are refused before they are shown'(world) {
+    const tab = world.tab()
+    await tab.online()
+    tab.network.online = false
+    for (let count = 0; count < 50; count += 1) tab.client.sendMessage(`message ${count}`)
+    same(await codeOf(Promise.resolve().then(() => tab.client.sendMessage('one more'))), 'outbox_full')
+    same(tab.bodies().length, 50)
+  },
+
+  async 'a stream that is only half alive is noticed, and nothing is lost'(world) {
+    const tab = world.tab()
+    await world.set({ silentStreams: 1 })
+    await tab.online()
+    await world.agentSays('Anyone there?')
+    tab.clock.advance(38_000)
+    await world.until(() => tab.bodies().length === 1)
+    same((await world.requests('GET /events')).length, 2)
+  },
+
+  async 'a stream that leaves an event out is found out by the next heartbeat'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.set({ dropEvents: 1 })
+    await world.agentSays('left out')
+    await world.agentSays('brought')
+    await world.until(() => tab.bodies().length === 1)
+    await world.heartbeat()
+    await world.until(() => tab.bodies().length === 2)
+    same([tab.bodies(), tab.count('message.received')], [['left out', 'brought'], 2])
+  },
+
+  async 'resets without end are given up, and said'(world) {
+    const tab = world.tab()
+    await world.set({ resets: 1_000 })
+    await tab.client.start()
+    await world.until(() => tab.client.connection() === 'ended')
+    same(
+      [tab.errors().includes('realtime_terminal_failure'), (await world.requests('GET /events')).length < 6],
+      [true, true],
+    )
+  },
+
+  async 'a page put away for the back button lets go of everything, and is whole when it comes back'(world) {
+    const tab = world.tab()
+    await tab.online()
+    tab.signal('pagehide')
+    await world.until(async () => (await world.streams()) === 0)
+    await world.agentSays('While you were away')
+    tab.signal('pageshow')
+    await world.until(() => tab.bodies().length === 1)
+    same(await world.streams(), 1)
+  },
+
+  async 'a duplicated tab shares the stream, and each message is in each tab once'(world) {
+    const first = world.tab()
+    await first.online()
+    const second = world.tab({ copyOf: first })
+    await second.online()
+    await world.agentSays('Hello, both')
+    first.client.sendMessage('From the first')
+    second.client.sendMessage('From the second')
+    const areSettled = () => [first, second].every((tab) => tab.states().join() === 'queued,queued,queued')
+    await world.until(areSettled)
+    same(await world.streams(), 1)
+    same(first.bodies(), second.bodies())
+    same([first.count('message.received'), second.count('message.received')], [1, 1])
+    same([first.count('message.accepted'), second.count('message.accepted')], [2, 2])
+    same((await world.stored()).flat().length, 3)
+  },
+
+  async 'a tab duplicated in mid-send does not double the message'(world) {
+    const first = world.tab()
+    await first.online()
+    await world.set({ stallSends: 1 })
+    first.client.sendMessage('Hello')
+    await world.until(async () => (await world.stalled()) === 1)
+    const second = world.tab({ copyOf: first })
+    await second.online()
+    await world.release()
+    await world.until(() => first.states().join() === 'queued' && second.states().join() === 'queued')
+    same([first.bodies(), second.bodies(), (await world.stored()).flat().length], [['Hello'], ['Hello'], 1])
+  },
+
+  async 'when the leading tab dies another takes the stream over, nothing lost and nothing doubled'(world) {
+    const first = world.tab()
+    await first.online()
+    const second = world.tab({ copyOf: first })
+    await second.online()
+    await world.agentSays('before')
+    await world.until(() => second.bodies().length === 1)
+    first.kill()
+    await world.agentSays('between')
+    await world.until(() => second.bodies().length === 2)
+    await world.agentSays('after')
+    await world.until(() => second.bodies().length === 3)
+    same([second.bodies(), second.count('message.received')], [['before', 'between', 'after'], 3])
+    same(await world.streams(), 1)
+  },
+
+  async 'a tab that comes a moment late is given what it missed'(world) {
+    const first = world.tab()
+    await first.online()
+    const copied = world.tab({ copyOf: first })
+    await world.agentSays('meanwhile')
+    await world.until(() => first.bodies().length === 1)
+    await copied.online()
+    await world.until(() => copied.bodies().length === 1)
+    await world.agentSays('now')
+    await world.until(() => copied.bodies().length === 2)
+    same([copied.bodies(), await world.streams()], [['meanwhile', 'now'], 1])
+  },
+
+  async 'a tab whose leader is frozen helps itself'(world) {
+    const first = world.tab()
+    await first.online()
+    const second = world.tab({ copyOf: first })
+    await second.online()
+    await world.set({ silentStreams: 1 })
+    await world.cutStreams()
+    await world.until(() => first.client.connection() === 'reconnecting')
+    first.clock.advance = () => {}
+    second.clock.advance(50_000)
+    await world.agentSays('Anyone there?')
+    second.clock.advance(50_000)
+    await world.until(() => second.bodies().length === 1)
+  },
+
+  async 'both tabs of a session renew it, and neither breaks the other'(world) {
+    const first = world.tab()
+    await first.online()
+    const second = world.tab({ copyOf: first })
+    await second.online()
+    for (const renewals of [2, 4]) {
+      for (const tab of [first, second]) tab.clock.advance(616_000)
+      await world.until(async () => (await world.requests('POST /sessions/renew')).length >= renewals)
+      await world.until(() => [first, second].every((tab) => (tab.clock.nextIn(300_000) ?? 0) > 0))
+    }
+    second.client.sendMessage('Still here')
+    await world.until(() => first.states().join() === 'queued' && second.states().join() === 'queued')
+    same([first.client.ended(), second.client.ended()], [undefined, undefined])
+  },
+
+  async 'a renewal whose answer is lost is repeated with the same key'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.set({ loseRenewals: 1 })
+    tab.clock.advance(616_000)
+    await world.until(async () => (await world.requests('POST /sessions/renew')).length === 2)
+    const renewals = await world.requests('POST /sessions/renew')
+    same(new Set(renewals.map(({ headers }) => headers['idempotency-key'])).size, 1)
+    tab.client.sendMessage('Still here')
+    await world.until(() => tab.states().join() === 'queued')
+  },
+
+  async 'a revocation while sending is shown, the message as not sent, and a reload does not send it'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.set({ stallSends: 1 })
+    tab.client.sendMessage('Hello')
+    await world.until(async () => (await world.stalled()) === 1)
+    await world.revoke()
+    await world.until(() => tab.client.connection() === 'ended')
+    await world.release()
+    same([tab.states(), tab.count('session.revoked')], [['failed'], 1])
+    same(tab.client.messages()[0]?.error?.recoverable, false)
+    tab.kill()
+    const after = world.tab({ storage: tab.storage })
+    await after.client.start()
+    same([after.client.ended()?.event, (await world.requests('POST /messages')).length], ['session.revoked', 1])
+    same((await world.stored()).flat(), [])
+  },
+
+  async 'what was unsent when the session expired is shown as failed, and never sent in the next one'(world) {
+    const tab = world.tab()
+    await tab.online()
+    tab.network.online = false
+    tab.client.sendMessage('Hello')
+    tab.kill()
+    const after = world.tab({ storage: tab.storage })
+    after.clock.sleep(3_600_000)
+    await after.online()
+    same(
+      [after.bodies(), after.states(), after.client.retryMessage(after.client.messages()[0]!.key)],
+      [['Hello'], ['failed'], false],
+    )
+    same((await world.requests('POST /messages')).length, 0)
+  },
+
+  async 'a first identification keeps the session and its messages'(world) {
+    const tab = world.tab({ options: { identityProvider: async (wanted) => wanted && assertionOf('ada', 'Ada') } })
+    await tab.online()
+    tab.client.sendMessage('Hello')
+    await world.until(() => tab.states().join() === 'queued')
+    const before = tab.client.session()
+    const after = await tab.client.identify({ externalSubject: 'ada', displayName: 'Countess' })
+    same([after?.sessionId, after?.identity], [before?.sessionId, { state: 'verified', displayName: 'Ada' }])
+    same(tab.bodies(), ['Hello'])
+    same(tab.storage.getItem('service.widget.1.pk_friendly')?.includes(assertionOf('ada', 'Ada')), false)
+  },
+
+  async 'a switch of person with sends under way shows and sends nothing of the one to the other'(world) {
+    let person = 'ada'
+    const tab = world.tab({ options: { identityProvider: async () => assertionOf(person) } })
+    await tab.online()
+    await world.agentSays('For Ada only')
+    await world.until(() => tab.bodies().length === 1)
+    await world.set({ stallSends: 1 })
+    tab.client.setDraft('Dear Ada')
+    tab.client.sendMessage("Ada's first")
+    tab.client.sendMessage("Ada's second")
+    await world.until(async () => (await world.stalled()) === 1)
+    const before = tab.client.session()?.sessionId
+    person = 'bob'
+    await tab.client.identify({ externalSubject: 'bob' })
+    same(
+      [tab.client.session()?.sessionId === before, tab.bodies(), tab.client.draft(), tab.client.unread()],
+      [false, [], '', 0],
+    )
+    const told = tab.told.length
+    await world.release()
+    await world.until(() => tab.client.connection() === 'online')
+    tab.client.sendMessage('I am Bob')
+    await world.until(() => tab.states().join() === 'queued')
+    same(tab.bodies(), ['I am Bob'])
+    same(
+      tab.told.slice(told).filter(({ payload }) => JSON.stringify(payload).includes('Ada')),
+      [],
+    )
+    same(
+      (await world.stored()).map((messages) => messages.map(({ body }) => body)),
+      [['For Ada only'], ['I am Bob']],
+    )
+    same(tab.storage.getItem('service.widget.1.pk_friendly.outbox'), null)
+  },
+
+  async 'an identification whose answer is lost is the same one again, with the grant that it killed'(world) {
+    let person = 'ada'
+    const tab = world.tab({ options: { identityProvider: async () => assertionOf(person) } })
+    await tab.online()
+    await world.set({ loseIdentities: 1 })
+    person = 'bob'
+    await Promise.all([tab.client.identify(), world.until(() => tab.count('session.ready') === 2)])
+    const [, first, second] = await world.requests('POST /sessions/identify')
+    same(first?.headers['idempotency-key'], second?.headers['idempotency-key'])
+    same([tab.client.session()?.identity.state, tab.count('session.closed')], ['verified', 0])
+  },
+
+  async 'an identification that fails is said, and the session stays as it was'(world) {
+    let assertion: string | undefined = assertionOf('ada')
+    const tab = world.tab({ options: { identityProvider: async (wanted) => (wanted ? assertion : undefined) } })
+    await tab.online()
+    tab.client.sendMessage('Hello')
+    await world.until(() => tab.states().join() === 'queued')
+    const before = tab.client.session()
+    same(await codeOf(tab.client.identify({ externalSubject: 'bob' })), 'identity_mismatch')
+    assertion = undefined
+    same(await codeOf(tab.client.identify({})), 'identity_unavailable')
+    assertion = 'nonsense'
+    same(await codeOf(tab.client.identify({})), 'IdentityAssertionInvalid')
+    same(tab.errors(), ['identity_mismatch', 'identity_unavailable', 'IdentityAssertionInvalid'])
+    same([tab.client.session(), tab.bodies()], [before, ['Hello']])
+    tab.client.sendMessage('Still here')
+    await world.until(() => tab.states().join() === 'queued,queued')
+  },
+
+  async 'a start that cannot tell who the visitor is says so, and takes nobody for anonymous'(world) {
+    let isUp = false
+    const identityProvider = async () => {
+      if (!isUp) throw new Error('down')
+      return assertionOf('ada')
+    }
+    const tab = world.tab({ options: { identityProvider } })
+    void tab.client.start()
+    await world.until(() => tab.client.connection() === 'ended')
+    same(
+      [tab.client.ended()?.code, tab.client.session(), tab.client.canStartNew()],
+      ['identity_unavailable', undefined, true],
+    )
+    same([(await world.requests('GET /events')).length, (await world.requests('GET /messages')).length], [0, 0])
+    isUp = true
+    await tab.client.startNew()
+    await world.until(() => tab.client.connection() === 'online')
+    same(tab.client.session()?.identity.state, 'verified')
+  },
+
+  async 'a logout takes what was theirs off the page at once, and goes on anonymously'(world) {
+    let person: string | undefined = 'ada'
+    const tab = world.tab({ options: { identityProvider: async () => person && assertionOf(person) } })
+    await tab.online()
+    await world.agentSays('For Ada only')
+    await world.until(() => tab.bodies().length === 1)
+    tab.client.setDraft('Dear')
+    person = undefined
+    await tab.client.clearIdentity()
+    same([tab.client.session()?.identity.state, tab.bodies(), tab.client.draft()], ['anonymous', [], ''])
+    await world.until(() => tab.client.connection() === 'online')
+    same(tab.storage.getItem('service.widget.1.pk_friendly')?.includes('verified'), false)
+    same(tab.count('session.closed'), 0)
+  },
+
+  async 'a logout that the service cannot be told of hides everything all the same, and is an error'(world) {
+    const tab = world.tab({ options: { identityProvider: async () => assertionOf('ada') } })
+    await tab.online()
+    await world.agentSays('For Ada only')
+    await world.until(() => tab.bodies().length === 1)
+    await world.set({ refuseIdentities: [{ status: 403, code: 'OriginNotAllowed', retryable: false }] })
+    same(await codeOf(tab.client.clearIdentity()), 'OriginNotAllowed')
+    same([tab.bodies(), tab.client.session(), tab.client.connection()], [[], undefined, 'ended'])
+    same(tab.storage.getItem('service.widget.1.pk_friendly')?.includes('accessGrant'), false)
+  },
+
+  async 'a tab that was left logged in and comes back logged out shows nothing of before'(world) {
+    const tab = world.tab({ options: { identityProvider: async () => assertionOf('ada') } })
+    await tab.online()
+    await world.agentSays('For Ada only')
+    await world.until(() => tab.bodies().length === 1)
+    tab.client.setDraft('Dear')
+    tab.kill()
+    const after = world.tab({ storage: tab.storage, options: { identityProvider: async () => undefined } })
+    const seen: string[] = []
+    after.client.on('messages.changed', ({ messages }) => seen.push(...messages.map(({ body }) => body)))
+    await after.online()
+    same(
+      [after.client.session()?.identity.state, after.bodies(), after.client.draft(), seen],
+      ['anonymous', [], '', []],
+    )
+  },
+
+  async 'a reset with closeSession ends the session on the service and begins another one'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.agentSays('Hello')
+    await world.until(() => tab.bodies().length === 1)
+    const before = tab.client.session()?.sessionId
+    tab.client.setDraft('Dear')
+    await tab.client.resetVisitor({ closeSession: true })
+    same([tab.client.session()?.sessionId === before, tab.bodies(), tab.client.draft()], [false, [], 'Dear'])
+    same((await world.requests('POST /sessions/close'))[0]?.body, { scope: 'continuity' })
+    await tab.client.resetVisitor({ clearDraft: true })
+    same(tab.client.draft(), '')
+  },
+
+  async 'a cleared history stays cleared over a reload, and the session goes on'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.agentSays('old')
+    await world.until(() => tab.bodies().length === 1)
+    await tab.client.resetVisitor({ clearHistory: true })
+    await world.agentSays('new')
+    await world.until(() => tab.bodies().length === 1)
+    tab.kill()
+    const after = world.tab({ storage: tab.storage })
+    await after.online()
+    await world.until(() => after.bodies().length > 0)
+    same([after.bodies(), (await world.requests('POST /sessions')).length], [['new'], 1])
+  },
+
+  async 'what is unread and what was being written are still known after a reload'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.agentSays('one')
+    await world.until(() => tab.client.unread() === 1)
+    tab.client.markRead()
+    same(tab.client.unread(), 0)
+    tab.client.setDraft('Well, ')
+    tab.kill()
+    await world.agentSays('two')
+    const after = world.tab({ storage: tab.storage })
+    await after.online()
+    await world.until(() => after.client.unread() === 1)
+    same(after.client.draft(), 'Well, ')
+  },
+}
