@@ -1,7 +1,19 @@
 import { WidgetError } from './errors.ts'
 import type { MessageInput } from './outbox.ts'
-import type { Clock } from './platform.ts'
-import type { AcceptedMessage, HistoryPage, PageContext, SessionContent, WidgetConfig } from './types.ts'
+import type { Clock, Platform } from './platform.ts'
+import type {
+  AcceptedMessage,
+  FieldIssue,
+  FormKind,
+  HistoryPage,
+  NavigationOutcome,
+  PageContext,
+  ScreenshotConsent,
+  SessionContent,
+  UploadedScreenshot,
+  UploadTerms,
+  WidgetConfig,
+} from './types.ts'
 
 /** Base path of every route (section 9 of the specification). */
 export const WIDGET_PUBLIC_API_PREFIX = '/api/integrations/v1/widget'
@@ -16,6 +28,7 @@ export interface ApiOptions {
   apiBaseUrl: string
   fetch: typeof fetch
   clock: Clock
+  upload?: Platform['upload']
 }
 
 export interface RequestParts {
@@ -27,6 +40,9 @@ export interface RequestParts {
   idempotencyKey?: string
   headers?: Record<string, string>
   signal?: AbortSignal
+  /** Bytes as they are, in place of `body`. */
+  raw?: Blob
+  onProgress?: (share: number) => void
 }
 
 export type Api = ReturnType<typeof createApi>
@@ -36,7 +52,7 @@ export type Api = ReturnType<typeof createApi>
  * rejects with a `WidgetError`; who calls decides on retries. Credentials travel in headers and bodies only. The
  * browser itself adds `Origin`.
  */
-export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
+export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
   const base = apiBaseUrl.replace(/\/+$/, '') + WIDGET_PUBLIC_API_PREFIX
 
   const post = <Answer>(path: string, body: unknown, idempotencyKey?: string, grant?: string) =>
@@ -65,8 +81,13 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     clearIdentity: (grant: string, idempotencyKey: string) =>
       call<SessionContent>({ method: 'DELETE', path: '/sessions/identify', grant, idempotencyKey }),
 
-    closeSession: (scope: 'panel' | 'continuity', grant: string, idempotencyKey: string) =>
-      post<{ sessionId: string; state: 'active' | 'closed' }>('/sessions/close', { scope }, idempotencyKey, grant),
+    closeSession: (grant: string, idempotencyKey: string) =>
+      post<{ sessionId: string; state: 'active' | 'closed' }>(
+        '/sessions/close',
+        { scope: 'continuity' },
+        idempotencyKey,
+        grant,
+      ),
 
     sendMessage: (input: MessageInput, grant: string) =>
       post<AcceptedMessage>('/messages', input, input.clientOperationId, grant),
@@ -87,6 +108,56 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       if (response.status === 200 && isStream && response.body) return response
       void response.body?.cancel().catch(() => {})
       throw new WidgetError('unexpected_response', { status: response.status, retryable: true })
+    },
+
+    setTyping: (state: 'started' | 'stopped', grant: string) =>
+      call<void>({ method: 'POST', path: '/typing', body: { state }, grant }),
+
+    reportPage: (page: PageContext, grant: string) =>
+      call<void>({ method: 'POST', path: '/context/page', body: page, grant }),
+
+    submitForm: (kind: FormKind, fields: Record<string, string>, grant: string, idempotencyKey: string) =>
+      call<{ formSubmissionId: string }>({
+        method: 'POST',
+        path: kind === 'preChat' ? '/forms/pre-chat' : '/forms/offline',
+        body: { fields },
+        grant,
+        idempotencyKey,
+      }),
+
+    acknowledgeNavigation: (commandId: string, outcome: NavigationOutcome, grant: string) =>
+      call<{ commandId: string; state: string }>({
+        method: 'POST',
+        path: `/commands/navigation/${encodeURIComponent(commandId)}/acknowledgements`,
+        body: { outcome },
+        grant,
+        // One answer is one operation, whichever page or tab repeats it.
+        idempotencyKey: `${commandId}.${outcome}`,
+      }),
+
+    acknowledgeScreenshot: (requestId: string, consent: ScreenshotConsent, grant: string) =>
+      call<{ requestId: string; state: string; upload?: UploadTerms }>({
+        method: 'POST',
+        path: `/commands/screenshots/${encodeURIComponent(requestId)}/acknowledgements`,
+        body: { consent },
+        grant,
+        idempotencyKey: `${requestId}.${consent}`,
+      }),
+
+    /** One attempt at the bytes of a screenshot. The progress is told where the browser can tell it. */
+    async uploadScreenshot(
+      requestId: string,
+      image: Blob,
+      grant: string,
+      idempotencyKey: string,
+      { onProgress, signal }: { onProgress?: (share: number) => void; signal?: AbortSignal },
+    ): Promise<UploadedScreenshot> {
+      const path = `/commands/screenshots/${encodeURIComponent(requestId)}/upload`
+      const parts: RequestParts = { method: 'POST', path, raw: image, grant, idempotencyKey, signal, onProgress }
+      const response = await exchange(parts)
+      return (await response.json().catch(() => {
+        throw new WidgetError('unexpected_response', { retryable: true })
+      })) as UploadedScreenshot
     },
   }
 
@@ -111,6 +182,7 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     if (parts.grant) headers.Authorization = `Bearer ${parts.grant}`
     if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
     if (parts.body !== undefined) headers['Content-Type'] = 'application/json'
+    if (parts.raw) headers['Content-Type'] = parts.raw.type
     const query = Object.entries(parts.query ?? {})
       .filter(([, value]) => value !== undefined)
       .map((pair) => pair.join('='))
@@ -118,10 +190,11 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
 
     let response: Response
     try {
-      response = await fetch(base + parts.path + (query && `?${query}`), {
+      const send = parts.raw && upload ? upload(parts.onProgress) : fetch
+      response = await send(base + parts.path + (query && `?${query}`), {
         method: parts.method,
         headers,
-        body: parts.body === undefined ? undefined : JSON.stringify(parts.body),
+        body: parts.raw ?? (parts.body === undefined ? undefined : JSON.stringify(parts.body)),
         signal: parts.signal,
         mode: 'cors',
         credentials: 'omit',
@@ -141,7 +214,14 @@ async function errorOf(response: Response): Promise<WidgetError> {
   const { status, headers } = response
   const hint = Number(headers.get('Retry-After') ?? Number.NaN)
   const envelope: unknown = await response.json().catch(() => undefined)
-  const { code, retryable, terminal, retryAfter, correlationId } = (envelope ?? {}) as Record<string, unknown>
+  const {
+    code,
+    retryable,
+    terminal,
+    retryAfter,
+    correlationId,
+    issues: named,
+  } = (envelope ?? {}) as Record<string, unknown>
   const asked = typeof retryAfter === 'number' ? retryAfter : hint
   const retryAfterMs = asked >= 0 ? asked * 1_000 : undefined
   if (typeof code !== 'string' || typeof retryable !== 'boolean' || typeof terminal !== 'boolean') {
@@ -149,5 +229,6 @@ async function errorOf(response: Response): Promise<WidgetError> {
     return new WidgetError('unexpected_response', { status, retryable: mayPass, retryAfterMs })
   }
   const shown = typeof correlationId === 'string' ? correlationId : undefined
-  return new WidgetError(code, { status, retryable, terminal, retryAfterMs, correlationId: shown })
+  const issues = Array.isArray(named) ? (named as FieldIssue[]) : []
+  return new WidgetError(code, { status, retryable, terminal, retryAfterMs, correlationId: shown, issues })
 }

@@ -41,21 +41,20 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
       tellUnread()
     },
 
-    lastSequence: () => messages.all().reduce((last, { sequence = 0 }) => Math.max(last, sequence), 0),
+    lastSequence: () => messages.all().findLast(({ sequence }) => sequence)?.sequence ?? 0,
 
     setOwnState(clientOperationId: string, state: MessageState, error?: WidgetErrorDetail) {
       messages.patchLocal(clientOperationId, { state, error })
       tellChanged()
     },
 
-    tellRetrying(clientOperationId: string, attempt: number) {
+    tellOwn<Name extends 'message.retrying' | 'message.retry.exhausted'>(
+      name: Name,
+      clientOperationId: string,
+      more: Omit<WidgetEventMap[Name], 'message'>,
+    ) {
       const message = messages.byOperation(clientOperationId)
-      if (message) emit('message.retrying', { message, attempt })
-    },
-
-    tellExhausted(clientOperationId: string, error: WidgetErrorDetail) {
-      const message = messages.byOperation(clientOperationId)
-      if (message) emit('message.retry.exhausted', { message, error })
+      if (message) emit(name, { message, ...more } as WidgetEventMap[Name])
     },
 
     /** The answer of POST /messages, which may come after the event of the same message. */

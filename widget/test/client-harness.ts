@@ -21,6 +21,14 @@ const watched: WidgetEventName[] = [
   'connection.disabled',
   'replay.reset.required',
   'error',
+  'typing.started',
+  'typing.stopped',
+  'presence.changed',
+  'navigation.requested',
+  'navigation.cancelled',
+  'screenshot.requested',
+  'screenshot.cancelled',
+  'form.changed',
 ]
 
 export type ClientHarness = ReturnType<typeof createClientHarness>
