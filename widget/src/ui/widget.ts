@@ -1,4 +1,4 @@
-import { createServiceClient, type ServiceClientOptions } from '../client.ts'
+import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../client.ts'
 import { createEmitter, type Handler } from '../events.ts'
 import type { WidgetEventMap, WidgetMessage } from '../types.ts'
 import { accentColors } from './color.ts'
@@ -39,6 +39,12 @@ export interface ServiceWidget {
   /** Sends a failed message once more, as the same operation. */
   retryMessage(clientOperationId: string): boolean
   messages(): readonly WidgetMessage[]
+  /** Who the visitor is, as the identity provider's assertion says. Rejects where it cannot be told; the session then stays as it was. */
+  identify: ServiceClient['identify']
+  /** The visitor has logged out. */
+  clearIdentity: ServiceClient['clearIdentity']
+  /** Takes away what was asked for, on logout or a change of account. */
+  resetVisitor: ServiceClient['resetVisitor']
   /** Subscribes to an event; the answer unsubscribes. */
   on<Name extends keyof WidgetEventMap>(name: Name, handler: Handler<WidgetEventMap[Name]>): () => void
 }
@@ -84,6 +90,9 @@ export function createServiceWidget({ nonce, texts, container, ...options }: Ser
     sendMessage: client.sendMessage,
     retryMessage: client.retryMessage,
     messages: client.messages,
+    identify: client.identify,
+    clearIdentity: client.clearIdentity,
+    resetVisitor: client.resetVisitor,
     on: client.on,
   }
 
