@@ -95,9 +95,9 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
       // Other types are information for newer packages: compatible, and ignored.
     },
 
-    /** Shows only what is still on its way. */
-    clear() {
-      messages.keepOnly(({ messageId, state }) => !messageId && state !== 'failed')
+    /** Shows only what is still on its way, or nothing at all. */
+    clear(all = false) {
+      messages.keepOnly(({ messageId, state }) => !all && !messageId && state !== 'failed')
       tellChanged()
     },
 

@@ -53,7 +53,7 @@ export function createIdentity(deps: IdentityDeps) {
       try {
         const assertion = await repeat(() => assertionFor())
         if (assertion) return await exchange(visit, identification(assertion))
-        return !isVerified(visit) || (await exchange(visit, api.clearIdentity))
+        return !visit.session.isVerified() || (await exchange(visit, api.clearIdentity))
       } catch (error) {
         const failure = toWidgetError(error)
         if (deps.current() === visit) deps.onFailure(failure)
@@ -75,7 +75,7 @@ export function createIdentity(deps: IdentityDeps) {
     resetVisitor: (what: VisitorReset = {}): Promise<void> =>
       inTurn(async (visit) => {
         const draft = what.clearDraft || what.clearIdentity ? '' : visit?.draft()
-        if (!visit || (what.clearIdentity && isVerified(visit))) await clear(visit)
+        if (!visit || (what.clearIdentity && visit.session.isVerified())) await clear(visit)
         else if (what.closeSession) await close(visit, !what.clearIdentity)
         else if (what.clearHistory) visit.clearHistory()
         deps.current()?.session.remember({ draft })
@@ -143,7 +143,7 @@ export function createIdentity(deps: IdentityDeps) {
 
   async function clear(visit: Visit | undefined): Promise<void> {
     if (!visit) return deps.forget()
-    if (!isVerified(visit)) return void (await exchange(visit, api.clearIdentity))
+    if (!visit.session.isVerified()) return void (await exchange(visit, api.clearIdentity))
     const before = visit.session.content()!
     deps.leave()
     try {
@@ -178,8 +178,4 @@ export function createIdentity(deps: IdentityDeps) {
       isEnough: (_failure, attempt) => attempt + 1 >= attempts,
     })
   }
-}
-
-function isVerified(visit: Visit): boolean {
-  return visit.session.content()?.identity.state === 'verified'
 }

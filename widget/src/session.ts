@@ -68,7 +68,8 @@ export function createSession(deps: SessionDeps) {
       else if (deps.given) accept(deps.given)
       else if (!record.session || clock.now() >= (record.times?.expiresAtMs ?? 0)) {
         // What the visitor was writing is theirs still, unless it may be someone else by now.
-        record = { clientInstanceId, draft: record.session?.identity.state === 'verified' ? undefined : record.draft }
+        if (isVerified()) records.forgetSession(clientInstanceId)
+        record = { clientInstanceId, draft: isVerified() ? undefined : record.draft }
         await create(clientInstanceId)
       }
       if (over) return undefined
@@ -77,6 +78,8 @@ export function createSession(deps: SessionDeps) {
     },
 
     content: () => (over ? undefined : record?.session),
+
+    isVerified,
 
     notes: (): Readonly<SessionNotes> => record ?? {},
 
@@ -118,13 +121,17 @@ export function createSession(deps: SessionDeps) {
 
     /** Renews now: another tab has changed something. */
     refresh() {
-      renewing ??= renew()
+      if (!held && !over) renewing ??= renew()
     },
 
     end: finish,
 
     /** Stops timers and forgets nothing: a later page takes the session up again. */
     stop: leave,
+  }
+
+  function isVerified(): boolean {
+    return record?.session?.identity.state === 'verified'
   }
 
   /** @throws WidgetError `session_ended` */

@@ -59,6 +59,8 @@ export function createVisit(deps: VisitDeps) {
       if (closed) return
       stop()
       outbox.stop(new WidgetError(code, { terminal: true }))
+      // They have logged out, in another tab: whoever sits there now is shown nothing of theirs.
+      if (event === 'session.closed' && session.isVerified()) conversation.clear(true)
       deps.onEnd(event, code)
     },
     onError: (error) => emit('error', error),
@@ -193,7 +195,7 @@ export function createVisit(deps: VisitDeps) {
       onEvent(event) {
         conversation.takeEvent(event, outbox.settle)
         // Another tab of this session said who the visitor is.
-        if (event.type === 'session.identified' && session.content()?.identity.state === 'anonymous') session.refresh()
+        if (event.type === 'session.identified' && !session.isVerified()) session.refresh()
         if (!closed) deps.onEvent?.(event)
       },
       onPosition: (position) => session.remember({ position }),

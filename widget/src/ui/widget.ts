@@ -54,8 +54,11 @@ export interface ServiceWidget {
   /** Sends a failed message once more, as the same operation. */
   retryMessage(clientOperationId: string): boolean
   messages(): readonly WidgetMessage[]
+  /** Who the visitor is, as the identity provider's assertion says. Rejects where it cannot be told; the session then stays as it was. */
   identify: ServiceClient['identify']
+  /** The visitor has logged out. */
   clearIdentity: ServiceClient['clearIdentity']
+  /** Takes away what was asked for, on logout or a change of account. */
   resetVisitor: ServiceClient['resetVisitor']
   /**
    * Tells that the visitor is on another page, where the widget cannot see it itself: browsers without the Navigation API do
