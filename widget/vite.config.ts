@@ -26,7 +26,9 @@ function outputOf({ input, define, format = 'es', ...names }: Output): InlineCon
       minify: true,
       modulePreload: false,
       reportCompressedSize: false,
-      rolldownOptions: { input, preserveEntrySignatures: 'strict', output: { ...names, format } },
+      // As a library: else each `import()` goes through a helper that looks for style sheets in the page's document.
+      ...(format === 'es' && { lib: { entry: input, formats: [format] } }),
+      rolldownOptions: { input, preserveEntrySignatures: 'strict', output: { ...names, format, minify: true } },
     },
   }
 }

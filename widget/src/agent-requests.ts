@@ -1,7 +1,8 @@
-import type { Api } from './api.ts'
 import { toWidgetError, WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
+import type { FeatureApi } from './feature-api.ts'
 import type { FeatureRecords } from './feature-record.ts'
+import type { Grants } from './late-features.ts'
 import { createPause, type Pause } from './pause.ts'
 import type { Platform, TimerId } from './platform.ts'
 import type { PresenceKeeper } from './presence.ts'
@@ -30,7 +31,7 @@ export interface SupportedRequests {
 }
 
 export interface AgentRequestsDeps {
-  api: Pick<Api, 'acknowledgeNavigation' | 'acknowledgeScreenshot' | 'uploadScreenshot'>
+  api: Pick<FeatureApi, 'acknowledgeNavigation' | 'acknowledgeScreenshot' | 'uploadScreenshot'>
   platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
   emitter: Emitter<WidgetEventMap>
   records: FeatureRecords
@@ -39,7 +40,7 @@ export interface AgentRequestsDeps {
   /** How far this browser's clock is ahead of the service's, at most. Milliseconds. */
   aheadMs(): number
   config(): WidgetConfig | undefined
-  withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer>
+  grants: Grants
 }
 
 export type AgentRequests = ReturnType<typeof createAgentRequests>
@@ -49,7 +50,7 @@ export type AgentRequests = ReturnType<typeof createAgentRequests>
  * idempotent operation, repeated while it may still count. Nothing is done to the page here.
  */
 export function createAgentRequests(deps: AgentRequestsDeps) {
-  const { api, emitter, records, presence, supports, aheadMs, config, withGrant } = deps
+  const { api, emitter, records, presence, supports, aheadMs, config, grants } = deps
   const { clock, random, newId, lifecycle } = deps.platform
   const answers = new Map<string, Promise<unknown>>()
   const pauses = new Set<Pause>()
@@ -216,6 +217,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
     untilMs: number,
     call: (grant: string) => Promise<Answer>,
   ): Promise<Answer> {
+    const withGrant = grants()
     const pause = createPause(clock)
     pauses.add(pause)
     try {

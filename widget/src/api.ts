@@ -1,19 +1,7 @@
 import { WidgetError } from './errors.ts'
 import type { MessageInput } from './outbox.ts'
 import type { Clock, Platform } from './platform.ts'
-import type {
-  AcceptedMessage,
-  FieldIssue,
-  FormKind,
-  HistoryPage,
-  NavigationOutcome,
-  PageContext,
-  ScreenshotConsent,
-  SessionContent,
-  UploadedScreenshot,
-  UploadTerms,
-  WidgetConfig,
-} from './types.ts'
+import type { AcceptedMessage, FieldIssue, HistoryPage, PageContext, SessionContent, WidgetConfig } from './types.ts'
 
 /** Base path of every route (section 9 of the specification). */
 export const WIDGET_PUBLIC_API_PREFIX = '/api/integrations/v1/widget'
@@ -62,6 +50,9 @@ export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
     /** One call of any JSON route. Resolves to undefined where the answer has no body. */
     call,
 
+    /** One attempt without a limit of time. Rejects unless the answer is a success. */
+    exchange,
+
     config: (siteKey: string) => call<WidgetConfig>({ method: 'GET', path: `/config/${encodeURIComponent(siteKey)}` }),
 
     createSession: (
@@ -108,56 +99,6 @@ export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
       if (response.status === 200 && isStream && response.body) return response
       void response.body?.cancel().catch(() => {})
       throw new WidgetError('unexpected_response', { status: response.status, retryable: true })
-    },
-
-    setTyping: (state: 'started' | 'stopped', grant: string) =>
-      call<void>({ method: 'POST', path: '/typing', body: { state }, grant }),
-
-    reportPage: (page: PageContext, grant: string) =>
-      call<void>({ method: 'POST', path: '/context/page', body: page, grant }),
-
-    submitForm: (kind: FormKind, fields: Record<string, string>, grant: string, idempotencyKey: string) =>
-      call<{ formSubmissionId: string }>({
-        method: 'POST',
-        path: kind === 'preChat' ? '/forms/pre-chat' : '/forms/offline',
-        body: { fields },
-        grant,
-        idempotencyKey,
-      }),
-
-    acknowledgeNavigation: (commandId: string, outcome: NavigationOutcome, grant: string) =>
-      call<{ commandId: string; state: string }>({
-        method: 'POST',
-        path: `/commands/navigation/${encodeURIComponent(commandId)}/acknowledgements`,
-        body: { outcome },
-        grant,
-        // One answer is one operation, whichever page or tab repeats it.
-        idempotencyKey: `${commandId}.${outcome}`,
-      }),
-
-    acknowledgeScreenshot: (requestId: string, consent: ScreenshotConsent, grant: string) =>
-      call<{ requestId: string; state: string; upload?: UploadTerms }>({
-        method: 'POST',
-        path: `/commands/screenshots/${encodeURIComponent(requestId)}/acknowledgements`,
-        body: { consent },
-        grant,
-        idempotencyKey: `${requestId}.${consent}`,
-      }),
-
-    /** One attempt at the bytes of a screenshot. The progress is told where the browser can tell it. */
-    async uploadScreenshot(
-      requestId: string,
-      image: Blob,
-      grant: string,
-      idempotencyKey: string,
-      { onProgress, signal }: { onProgress?: (share: number) => void; signal?: AbortSignal },
-    ): Promise<UploadedScreenshot> {
-      const path = `/commands/screenshots/${encodeURIComponent(requestId)}/upload`
-      const parts: RequestParts = { method: 'POST', path, raw: image, grant, idempotencyKey, signal, onProgress }
-      const response = await exchange(parts)
-      return (await response.json().catch(() => {
-        throw new WidgetError('unexpected_response', { retryable: true })
-      })) as UploadedScreenshot
     },
   }
 

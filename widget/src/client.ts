@@ -3,8 +3,8 @@ import { createApi } from './api.ts'
 import { loadConfig } from './config.ts'
 import { toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter, type Handler } from './events.ts'
-import { createFeatures } from './features.ts'
 import type { Identity } from './identity.ts'
+import { createLateFeatures } from './late-features.ts'
 import type { OutboxEntry } from './outbox.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import type { GivenSession } from './session.ts'
@@ -70,15 +70,17 @@ export function createServiceClient(
   }
   const api = createApi({ ...platform, apiBaseUrl: options.apiBaseUrl })
   const records = createSessionRecords(platform.storage, options.siteKey)
-  const features = createFeatures({
+  const features = createLateFeatures({
     api,
     platform,
     emitter,
     siteKey: options.siteKey,
     supports: options.supports,
     config: () => config,
+    session: () => visit?.view(),
+    messages: () => visit?.conversation.messages.all() ?? [],
     pageContext: () => options.pageContext?.(),
-    withGrant: (call) => visit?.withGrant(call) ?? Promise.reject(new WidgetError('not_started')),
+    grants: () => visit?.withGrant ?? (() => Promise.reject(new WidgetError('not_started'))),
   })
   let visit: Visit | undefined
   let starting: Promise<void> | undefined
@@ -209,7 +211,7 @@ export function createServiceClient(
     ended = undefined
     lost = false
     setConnection('connecting')
-    features.load()
+    const recalled = features.start()
     const current = createVisit({
       ...options,
       api,
@@ -223,7 +225,7 @@ export function createServiceClient(
       onEvent: features.takeEvent,
     })
     visit = current
-    const [, content] = await Promise.all([config ?? takeConfig(), current.session.start()])
+    const [, content] = await Promise.all([config ?? takeConfig(), current.session.start(), recalled])
     if (visit !== current || !content || (asks && !(await settle(current)))) return
     const settled = current.session.content()
     if (visit === current && settled) current.open(settled)
@@ -295,6 +297,7 @@ export function createServiceClient(
 
   async function takeConfig() {
     config = await loadConfig(api, options.siteKey, platform)
+    await features.configure()
     if (config) emit('config.loaded', { config })
   }
 

@@ -1,3 +1,4 @@
+import { featureRecordKey } from './session-record.ts'
 import type { KeyValueStorage } from './storage.ts'
 import type { Activity, Agent, AgentRequest, FormKind } from './types.ts'
 
@@ -37,7 +38,7 @@ const empty = (): FeatureRecord => ({
 
 /** Lives where the session lives, under a key beside it: the tab's storage or memory. */
 export function createFeatureRecords(storage: KeyValueStorage, siteKey: string): FeatureRecords {
-  const key = `service.widget.1.${siteKey}.features`
+  const key = featureRecordKey(siteKey)
   let record = empty()
 
   return {

@@ -1,25 +1,13 @@
-import type { SupportedRequests } from './agent-requests.ts'
-import type { Api } from './api.ts'
-import type { Emitter } from './events.ts'
+import type { Handler } from './events.ts'
+import { createFeatureApi } from './feature-api.ts'
 import { createFeatureRecords } from './feature-record.ts'
 import { createForms, type Forms } from './forms.ts'
+import type { FeaturesDeps } from './late-features.ts'
 import { createLateRequests, type LateRequests } from './late-requests.ts'
 import { createPageReports } from './page-reports.ts'
-import type { Platform } from './platform.ts'
 import { createPresence } from './presence.ts'
-import type { Activity, PageContext, Presence, StreamEvent, WidgetConfig, WidgetEventMap } from './types.ts'
+import type { Activity, PageContext, Presence, StreamEvent, WidgetEventMap } from './types.ts'
 import { createVisitorTyping } from './visitor-typing.ts'
-
-export interface FeaturesDeps {
-  api: Api
-  platform: Platform
-  emitter: Emitter<WidgetEventMap>
-  siteKey: string
-  supports?: Partial<SupportedRequests>
-  config(): WidgetConfig | undefined
-  pageContext(): PageContext | undefined
-  withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer>
-}
 
 /** What the client offers beside messages. */
 export interface FeatureOperations {
@@ -44,81 +32,102 @@ export interface FeatureOperations {
   dismissRequest: LateRequests['dismiss']
   /** The form to fill in before the first message. */
   formDue: Forms['due']
-  isFormAdvertised: Forms['isAdvertised']
   formState: Forms['state']
   submitForm: Forms['submit']
 }
 
-export interface Features {
-  operations: FeatureOperations
-  /** An event of the stream, in order. */
-  takeEvent(event: StreamEvent): void
-  /** A page begins: what the one before it left is read. */
-  load(): void
+export interface LateDeps {
+  /** How far this browser's clock is ahead of the service's, at most. Milliseconds. */
+  aheadMs(): number
+  /** What the session was created with; undefined where a page before this one created it. */
+  pageAtStart(): PageContext | undefined
 }
 
-/** Typing, presence, forms, agents' requests and page reports: begun and ended by the client's own events. */
-export function createFeatures(deps: FeaturesDeps): Features {
-  const { api, platform, emitter, config, pageContext, withGrant } = deps
+export interface Features {
+  operations: FeatureOperations
+  /** What the page before left is read. */
+  load(): void
+  /** The client's own events. */
+  told: {
+    [Name in 'session.ready' | 'message.queued' | 'messages.changed' | 'connection.changed']: Handler<
+      WidgetEventMap[Name]
+    >
+  }
+  /** An event of the stream, in order. */
+  takeEvent(event: StreamEvent): void
+}
+
+/** Typing, presence, forms, agents' requests and page reports of one client. */
+export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
+  const { platform, emitter, config, pageContext, pageAtStart, grants, messages } = deps
+  const api = createFeatureApi(deps.api)
   const records = createFeatureRecords(platform.storage, deps.siteKey)
   const may = (capability: string) => hasSession && config()?.capabilities[capability] !== false
-  const parts = { api, platform, emitter, records, config, withGrant }
-  const presence = createPresence({ clock: platform.clock, emitter, records })
+  const parts = { api, platform, emitter, records, config, grants, aheadMs: deps.aheadMs }
+  const presence = createPresence({ clock: platform.clock, emitter, records, messages })
   const supports = { navigation: false, screenshots: false, ...deps.supports }
   const requests = createLateRequests({ ...parts, presence, supports })
   const forms = createForms({ ...parts, presence })
   const typing = createVisitorTyping({
     clock: platform.clock,
     isAllowed: () => may('typing') && platform.lifecycle.isOnline(),
-    tell: (state) => withGrant((grant) => api.setTyping(state, grant)),
+    tell: (state) => grants()((grant) => api.setTyping(state, grant)),
   })
   const pages = createPageReports({
     clock: platform.clock,
     isAllowed: () => may('pageContext'),
     current: pageContext,
-    report: (page) => withGrant((grant) => api.reportPage(page, grant)),
+    report: (page) => grants()((grant) => api.reportPage(page, grant)),
   })
   let hasSession = false
+  records.load()
 
-  emitter.on('session.ready', ({ session }) => {
-    const isOther = records.begin(session.sessionId)
-    hasSession = true
-    if (isOther) presence.reset()
-    typing.reset()
-    pages.begin()
-    requests.begin()
-    forms.resume()
-  })
   platform.lifecycle.subscribe((signal) => {
     // A page that comes back from the browser's memory has missed what the pages after it did.
     if (signal !== 'pageshow' || !hasSession) return
     records.load()
     requests.begin()
   })
-  emitter.on('message.queued', () => {
-    typing.stops()
-    if (!records.current().hasWritten) records.change({ hasWritten: true })
-  })
-  emitter.on('messages.changed', ({ messages }) => {
-    if (records.current().hasWritten || !messages.some(({ author }) => author.kind === 'visitor')) return
-    records.change({ hasWritten: true })
-  })
-  emitter.on('connection.changed', ({ state }) => {
-    if (state !== 'ended' && state !== 'idle') return
-    hasSession = false
-    requests.stop()
-    forms.stop()
-    pages.stop()
-    if (state === 'ended') records.forget()
-    presence.reset()
-  })
 
   return {
     load: records.load,
+
+    told: {
+      'session.ready': ({ session: { sessionId } }) => {
+        const isOther = records.begin(sessionId)
+        hasSession = true
+        if (isOther) {
+          requests.stop()
+          forms.reset()
+          presence.reset()
+        }
+        takeMessages()
+        typing.reset()
+        pages.begin(pageAtStart())
+        requests.begin()
+        forms.resume()
+      },
+      'message.queued': () => {
+        typing.stops()
+        if (!records.current().hasWritten) records.change({ hasWritten: true })
+      },
+      'messages.changed': takeMessages,
+      'connection.changed': ({ state }) => {
+        if (state !== 'ended' && state !== 'idle') return
+        hasSession = false
+        requests.stop()
+        forms.stop()
+        pages.stop()
+        if (state === 'ended') records.forget()
+        presence.reset()
+      },
+    },
+
     takeEvent(event) {
       presence.takeEvent(event)
       requests.takeEvent(event)
     },
+
     operations: {
       startTyping: typing.writes,
       stopTyping: typing.stops,
@@ -131,9 +140,13 @@ export function createFeatures(deps: FeaturesDeps): Features {
       uploadScreenshot: requests.uploadScreenshot,
       dismissRequest: requests.dismiss,
       formDue: forms.due,
-      isFormAdvertised: forms.isAdvertised,
       formState: forms.state,
       submitForm: forms.submit,
     },
+  }
+
+  function takeMessages() {
+    if (records.current().hasWritten || !messages().some(({ author }) => author.kind === 'visitor')) return
+    records.change({ hasWritten: true })
   }
 }

@@ -1,7 +1,8 @@
-import type { Api } from './api.ts'
 import { toWidgetError, WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
+import type { FeatureApi } from './feature-api.ts'
 import type { FeatureRecords } from './feature-record.ts'
+import type { Grants } from './late-features.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
 import type { PresenceKeeper } from './presence.ts'
@@ -11,13 +12,13 @@ import type { FormIssues, FormKind, FormState, WidgetConfig, WidgetEventMap } fr
 const attempts = 6
 
 export interface FormsDeps {
-  api: Pick<Api, 'submitForm'>
+  api: Pick<FeatureApi, 'submitForm'>
   platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
   emitter: Emitter<WidgetEventMap>
   records: FeatureRecords
   presence: Pick<PresenceKeeper, 'add'>
   config(): WidgetConfig | undefined
-  withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer>
+  grants: Grants
 }
 
 export type Forms = ReturnType<typeof createForms>
@@ -26,11 +27,12 @@ export type Forms = ReturnType<typeof createForms>
  * The pre-chat and the offline form, where the installation advertises them. One submission is one operation: its key is
  * kept over attempts and reloads until the service has taken or refused it, so that a lost answer makes no second lead.
  */
-export function createForms({ api, platform, emitter, records, presence, config, withGrant }: FormsDeps) {
+export function createForms({ api, platform, emitter, records, presence, config, grants }: FormsDeps) {
   const { clock, random, newId, lifecycle } = platform
   const pause = createPause(clock)
   const failures: Partial<Record<FormKind, Pick<FormState, 'issues' | 'error'>>> = {}
   const running = new Map<FormKind, Promise<FormState>>()
+  let visitor = {}
   lifecycle.subscribe((signal) => {
     if (signal === 'online') pause.hurry()
   })
@@ -70,6 +72,14 @@ export function createForms({ api, platform, emitter, records, presence, config,
     },
 
     stop: pause.end,
+
+    /** Somebody else sits here: what is under way for the one before is not told, nor tried again. */
+    reset() {
+      visitor = {}
+      running.clear()
+      failures.preChat = failures.offline = undefined
+      pause.end()
+    },
   }
 
   function isAdvertised(kind: FormKind): boolean {
@@ -87,16 +97,18 @@ export function createForms({ api, platform, emitter, records, presence, config,
   function send(kind: FormKind, submission: { key: string; fields: Record<string, string> }): Promise<FormState> {
     keep(kind, submission)
     failures[kind] = undefined
-    const { sessionId } = records.current()
+    const begunFor = visitor
+    const withGrant = grants()
     const call = () => withGrant((grant) => api.submitForm(kind, submission.fields, grant, submission.key))
     const sending = repeat(call, { pause, random, attempts, now: clock.now })
       .then(
         () => {
-          if (records.current().sessionId !== sessionId) return
+          if (begunFor !== visitor) return
           keep(kind, 'submitted')
           presence.add('form.submitted')
         },
         (error) => {
+          if (begunFor !== visitor) return
           const failure = toWidgetError(error)
           failures[kind] = { error: failure.detail, issues: issuesOf(failure) }
           // Refused: what is sent next is another submission. Otherwise it may have arrived, and keeps its key.
@@ -104,8 +116,10 @@ export function createForms({ api, platform, emitter, records, presence, config,
         },
       )
       .then(() => {
-        running.delete(kind)
-        tell(kind)
+        if (begunFor === visitor) {
+          running.delete(kind)
+          tell(kind)
+        }
         return state(kind)
       })
     running.set(kind, sending)

@@ -15,10 +15,9 @@ export interface LateRequests
  * Agents' requests are seldom: what handles them is fetched with the first one. Events wait for it in their order, and what
  * could not be fetched is tried again when the network comes back and with each further event.
  */
-export function createLateRequests(deps: Omit<AgentRequestsDeps, 'aheadMs'>): LateRequests {
+export function createLateRequests(deps: AgentRequestsDeps): LateRequests {
   const { records } = deps
-  const { clock, lifecycle } = deps.platform
-  let aheadMs = Number.POSITIVE_INFINITY
+  const { lifecycle } = deps.platform
   let handler: AgentRequests | undefined
   let loading: Promise<AgentRequests> | undefined
   let waiting: StreamEvent[] = []
@@ -38,9 +37,6 @@ export function createLateRequests(deps: Omit<AgentRequestsDeps, 'aheadMs'>): La
       ),
 
     takeEvent(event) {
-      // A live event tells it best; one of a replay only says that it is not more.
-      const sinceMs = clock.now() - Date.parse(event.occurredAt)
-      if (Number.isFinite(sinceMs)) aheadMs = Math.min(aheadMs, sinceMs)
       if (/^(navigation|screenshot)\./.test(event.type)) waiting = [...waiting, event]
       if (waiting.length > 0) drain()
     },
@@ -74,7 +70,7 @@ export function createLateRequests(deps: Omit<AgentRequestsDeps, 'aheadMs'>): La
   function load(): Promise<AgentRequests> {
     loading ??= import('./agent-requests.ts').then(
       ({ createAgentRequests }) => {
-        handler = createAgentRequests({ ...deps, aheadMs: () => aheadMs })
+        handler = createAgentRequests(deps)
         return handler
       },
       () => {

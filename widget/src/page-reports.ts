@@ -30,8 +30,8 @@ export function createPageReports({ clock, isAllowed, current, report }: PageRep
     },
 
     /** What the session was created with needs no report. */
-    begin() {
-      reported = keyOf(minimized(current()))
+    begin(known: PageContext | undefined) {
+      reported ||= keyOf(minimized(known))
     },
 
     stop: () => clock.clearTimeout(timer),

@@ -1,7 +1,7 @@
 import type { Emitter } from './events.ts'
 import type { FeatureRecords } from './feature-record.ts'
 import type { Clock, TimerId } from './platform.ts'
-import type { Activity, Agent, MessageAuthor, Presence, StreamEvent, WidgetEventMap } from './types.ts'
+import type { Activity, Agent, MessageAuthor, Presence, StreamEvent, WidgetEventMap, WidgetMessage } from './types.ts'
 
 /** A start of typing ends by itself after this, whether or not its end is told. */
 const typingLastsMs = 8_000
@@ -11,12 +11,14 @@ export interface PresenceDeps {
   clock: Clock
   emitter: Emitter<WidgetEventMap>
   records: FeatureRecords
+  /** The messages held so far. */
+  messages(): readonly WidgetMessage[]
 }
 
 export type PresenceKeeper = ReturnType<typeof createPresence>
 
 /** Who takes care of the conversation, who types, and what happened in it beside messages. */
-export function createPresence({ clock, emitter, records }: PresenceDeps) {
+export function createPresence({ clock, emitter, records, messages }: PresenceDeps) {
   const typing = new Map<string, { author: MessageAuthor; timer: TimerId }>()
   let lastSequence = 0
 
@@ -28,6 +30,8 @@ export function createPresence({ clock, emitter, records }: PresenceDeps) {
   emitter.on('messages.changed', ({ messages }) => {
     for (const { sequence } of messages) note(sequence)
   })
+
+  for (const { sequence } of messages()) note(sequence)
 
   return {
     presence,
