@@ -9,10 +9,14 @@ interface Output {
   entryFileNames: string
   chunkFileNames: string
   format?: 'es' | 'iife'
+  chunks?: typeof clientChunk
   define?: Record<string, string>
 }
 
-function outputOf({ input, define, format = 'es', ...names }: Output): InlineConfig {
+/** What the client always needs is one file, however much of it later parts need too. */
+const clientChunk = { codeSplitting: { groups: [{ name: 'client', test: /src\/(client|client-entry|pause|backoff)\.ts$/ }] } }
+
+function outputOf({ input, define, format = 'es', chunks, ...names }: Output): InlineConfig {
   return {
     root,
     configFile: false,
@@ -28,7 +32,11 @@ function outputOf({ input, define, format = 'es', ...names }: Output): InlineCon
       reportCompressedSize: false,
       // As a library: else each `import()` goes through a helper that looks for style sheets in the page's document.
       ...(format === 'es' && { lib: { entry: input, formats: [format] } }),
-      rolldownOptions: { input, preserveEntrySignatures: 'strict', output: { ...names, format, minify: true } },
+      rolldownOptions: {
+        input,
+        preserveEntrySignatures: 'strict',
+        output: { ...names, ...chunks, format, minify: true },
+      },
     },
   }
 }
@@ -38,6 +46,7 @@ export const packageBuild = outputOf({
   input: { index: 'src/index.ts', client: 'src/client-entry.ts' },
   entryFileNames: '[name].js',
   chunkFileNames: 'chunks/[name].js',
+  chunks: clientChunk,
 })
 
 /** What the script tag fetches when the chat is opened. Named after the content, so that it may be kept for ever. */

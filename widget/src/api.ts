@@ -1,6 +1,6 @@
 import { WidgetError } from './errors.ts'
 import type { MessageInput } from './outbox.ts'
-import type { Clock, Platform } from './platform.ts'
+import type { Clock } from './platform.ts'
 import type { AcceptedMessage, FieldIssue, HistoryPage, PageContext, SessionContent, WidgetConfig } from './types.ts'
 
 /** Base path of every route (section 9 of the specification). */
@@ -16,21 +16,19 @@ export interface ApiOptions {
   apiBaseUrl: string
   fetch: typeof fetch
   clock: Clock
-  upload?: Platform['upload']
 }
 
 export interface RequestParts {
   method: 'GET' | 'POST' | 'DELETE'
   path: string
   query?: Record<string, number | undefined>
-  body?: unknown
+  body?: object
   grant?: string
   idempotencyKey?: string
   headers?: Record<string, string>
   signal?: AbortSignal
-  /** Bytes as they are, in place of `body`. */
+  /** Bytes as they are, in place of `body`; their type is among the headers. */
   raw?: Blob
-  onProgress?: (share: number) => void
 }
 
 export type Api = ReturnType<typeof createApi>
@@ -40,17 +38,17 @@ export type Api = ReturnType<typeof createApi>
  * rejects with a `WidgetError`; who calls decides on retries. Credentials travel in headers and bodies only. The
  * browser itself adds `Origin`.
  */
-export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
+export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
   const base = apiBaseUrl.replace(/\/+$/, '') + WIDGET_PUBLIC_API_PREFIX
 
-  const post = <Answer>(path: string, body: unknown, idempotencyKey?: string, grant?: string) =>
+  const post = <Answer>(path: string, body: object, idempotencyKey?: string, grant?: string) =>
     call<Answer>({ method: 'POST', path, body, idempotencyKey, grant })
 
   return {
     /** One call of any JSON route. Resolves to undefined where the answer has no body. */
     call,
 
-    /** One attempt without a limit of time. Rejects unless the answer is a success. */
+    /** One attempt without a limit of time, by a `fetch` of another kind if given. Rejects unless the answer is a success. */
     exchange,
 
     config: (siteKey: string) => call<WidgetConfig>({ method: 'GET', path: `/config/${encodeURIComponent(siteKey)}` }),
@@ -118,12 +116,11 @@ export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
     }
   }
 
-  async function exchange(parts: RequestParts): Promise<Response> {
+  async function exchange(parts: RequestParts, send = fetch): Promise<Response> {
     const headers: Record<string, string> = { 'X-Service-Widget-Version': WIDGET_PUBLIC_API_VERSION, ...parts.headers }
     if (parts.grant) headers.Authorization = `Bearer ${parts.grant}`
     if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
-    if (parts.body !== undefined) headers['Content-Type'] = 'application/json'
-    if (parts.raw) headers['Content-Type'] = parts.raw.type
+    if (parts.body) headers['Content-Type'] = 'application/json'
     const query = Object.entries(parts.query ?? {})
       .filter(([, value]) => value !== undefined)
       .map((pair) => pair.join('='))
@@ -131,13 +128,11 @@ export function createApi({ apiBaseUrl, fetch, clock, upload }: ApiOptions) {
 
     let response: Response
     try {
-      const send = parts.raw && upload ? upload(parts.onProgress) : fetch
       response = await send(base + parts.path + (query && `?${query}`), {
         method: parts.method,
         headers,
-        body: parts.raw ?? (parts.body === undefined ? undefined : JSON.stringify(parts.body)),
+        body: parts.raw ?? (parts.body && JSON.stringify(parts.body)),
         signal: parts.signal,
-        mode: 'cors',
         credentials: 'omit',
         cache: parts.path.startsWith('/config/') ? 'default' : 'no-store',
         // A grant must not be carried along to wherever a redirect points.

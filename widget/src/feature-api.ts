@@ -1,5 +1,6 @@
 import type { Api, RequestParts } from './api.ts'
 import { WidgetError } from './errors.ts'
+import type { Platform } from './platform.ts'
 import type {
   FormKind,
   NavigationOutcome,
@@ -12,7 +13,7 @@ import type {
 export type FeatureApi = ReturnType<typeof createFeatureApi>
 
 /** The routes for what a chat has beside messages. Each call makes one attempt and rejects with a `WidgetError`. */
-export function createFeatureApi({ call, exchange }: Pick<Api, 'call' | 'exchange'>) {
+export function createFeatureApi({ call, exchange }: Pick<Api, 'call' | 'exchange'>, upload: Platform['upload']) {
   return {
     setTyping: (state: 'started' | 'stopped', grant: string) =>
       call<void>({ method: 'POST', path: '/typing', body: { state }, grant }),
@@ -57,8 +58,9 @@ export function createFeatureApi({ call, exchange }: Pick<Api, 'call' | 'exchang
       { onProgress, signal }: { onProgress?: (share: number) => void; signal?: AbortSignal },
     ): Promise<UploadedScreenshot> {
       const path = `/commands/screenshots/${encodeURIComponent(requestId)}/upload`
-      const parts: RequestParts = { method: 'POST', path, raw: image, grant, idempotencyKey, signal, onProgress }
-      const response = await exchange(parts)
+      const headers = { 'Content-Type': image.type }
+      const parts: RequestParts = { method: 'POST', path, headers, raw: image, grant, idempotencyKey, signal }
+      const response = await exchange(parts, upload?.(onProgress))
       return (await response.json().catch(() => {
         throw new WidgetError('unexpected_response', { retryable: true })
       })) as UploadedScreenshot

@@ -39,8 +39,6 @@ export interface FeatureOperations {
 export interface LateDeps {
   /** How far this browser's clock is ahead of the service's, at most. Milliseconds. */
   aheadMs(): number
-  /** What the session was created with; undefined where a page before this one created it. */
-  pageAtStart(): PageContext | undefined
 }
 
 export interface Features {
@@ -59,8 +57,8 @@ export interface Features {
 
 /** Typing, presence, forms, agents' requests and page reports of one client. */
 export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
-  const { platform, emitter, config, pageContext, pageAtStart, grants, messages } = deps
-  const api = createFeatureApi(deps.api)
+  const { platform, emitter, config, pageContext, grants, messages } = deps
+  const api = createFeatureApi(deps.api, platform.upload)
   const records = createFeatureRecords(platform.storage, deps.siteKey)
   const may = (capability: string) => hasSession && config()?.capabilities[capability] !== false
   const parts = { api, platform, emitter, records, config, grants, aheadMs: deps.aheadMs }
@@ -103,7 +101,6 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
         }
         takeMessages()
         typing.reset()
-        pages.begin(pageAtStart())
         requests.begin()
         forms.resume()
       },

@@ -4,7 +4,7 @@ import { WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { FeatureOperations, Features } from './features.ts'
 import type { Platform } from './platform.ts'
-import { featureRecordKey, sessionRecordKey } from './session-record.ts'
+import { featureRecordKey } from './session-record.ts'
 import type { PageContext, SessionView, StreamEvent, WidgetConfig, WidgetEventMap, WidgetMessage } from './types.ts'
 
 /** Makes calls with the grants of one session, and of no other that may follow it. */
@@ -42,29 +42,20 @@ const answers = ['acknowledgeNavigation', 'acknowledgeScreenshot', 'uploadScreen
  * an event of it arrives, the page asks for it, the installation has a form, or the page before left something of it.
  */
 export function createLateFeatures(deps: FeaturesDeps) {
-  const { emitter, platform, siteKey, config, pageContext } = deps
+  const { emitter, platform, siteKey, config } = deps
   let features: Features | undefined
   let loading: Promise<Features> | undefined
   let waiting: StreamEvent[] = []
   let aheadMs = Number.POSITIVE_INFINITY
-  let kept = ''
-  let pageAtStart: PageContext | undefined
 
   // Subscribed before anybody else: whoever hears of it finds this done.
   for (const name of ['session.ready', 'message.queued', 'messages.changed', 'connection.changed'] as const)
     emitter.on(name, (payload) => features?.told[name](payload as never))
-  emitter.on('session.ready', ({ session: { sessionId } }) => {
-    // The page before this one began it.
-    if (kept.includes(sessionId) && pageContext()) updatePageContext()
-    kept = ''
-  })
 
   return {
     /** A page begins: what the one before it left is read. Never rejects. */
     async start() {
       waiting = []
-      kept = platform.storage.getItem(sessionRecordKey(siteKey)) ?? ''
-      pageAtStart = kept ? undefined : pageContext()
       if (features) features.load()
       else if (platform.storage.getItem(featureRecordKey(siteKey))) await load().catch(ignored)
     },
@@ -91,12 +82,8 @@ export function createLateFeatures(deps: FeaturesDeps) {
       }),
       ...each(answers, later),
       startTyping: () => void later('startTyping')().catch(ignored),
-      updatePageContext,
+      updatePageContext: (page: unknown) => void later('updatePageContext')(page).catch(ignored),
     } as unknown as FeatureOperations,
-  }
-
-  function updatePageContext(page?: PageContext) {
-    later('updatePageContext')(page).catch(ignored)
   }
 
   function later(name: keyof FeatureOperations) {
@@ -106,7 +93,7 @@ export function createLateFeatures(deps: FeaturesDeps) {
   function load(): Promise<Features> {
     loading ??= import('./features.ts').then(
       ({ createFeatures }) => {
-        features = createFeatures({ ...deps, aheadMs: () => aheadMs, pageAtStart: () => pageAtStart })
+        features = createFeatures({ ...deps, aheadMs: () => aheadMs })
         const session = deps.session()
         if (session) features.told['session.ready']({ session })
         for (const event of waiting) features.takeEvent(event)

@@ -29,11 +29,6 @@ export function createPageReports({ clock, isAllowed, current, report }: PageRep
       timer = clock.setTimeout(send, Math.max(settleMs, lastAtMs + restMs - clock.now()))
     },
 
-    /** What the session was created with needs no report. */
-    begin(known: PageContext | undefined) {
-      reported ||= keyOf(minimized(known))
-    },
-
     stop: () => clock.clearTimeout(timer),
   }
 

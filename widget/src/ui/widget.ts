@@ -1,5 +1,6 @@
 import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../client.ts'
 import { createEmitter, type Handler } from '../events.ts'
+import { sessionRecordKey } from '../session-record.ts'
 import { storageFor } from '../storage.ts'
 import type { VisitorReset, WidgetEventMap, WidgetMessage } from '../types.ts'
 import { type Announcer, createAnnouncer } from './announcer.ts'
@@ -106,6 +107,7 @@ export function createWidget(
   let shownLocale: string | undefined
   let isOpen = false
   let draft = ''
+  let kept = ''
   let takesFocus = true
   let focusedBefore: Element | null = null
 
@@ -119,6 +121,11 @@ export function createWidget(
   client.on('unread.changed', showLauncherState)
   client.on('requests.changed', showLauncherState)
   client.on('config.loaded', configure)
+  client.on('session.ready', ({ session }) => {
+    // A page before this one began it, and the service knows of that page.
+    if (kept.includes(session.sessionId)) client.updatePageContext()
+    kept = ''
+  })
 
   return {
     mount,
@@ -173,6 +180,7 @@ export function createWidget(
     if (!mounted) {
       mounted = build()
       configure()
+      kept = platform.storage.getItem(sessionRecordKey(options.siteKey)) ?? ''
       // On a phone the open chat would hide the page that was gone to.
       if (!isOpen && openRecord.read() && !matchMedia(fullScreenQuery).matches) setOpen(true, false)
     }
