@@ -14,7 +14,9 @@ interface Output {
 }
 
 /** What the client always needs is one file, however much of it later parts need too. */
-const clientChunk = { codeSplitting: { groups: [{ name: 'client', test: /src\/(client|client-entry|pause|backoff)\.ts$/ }] } }
+const clientChunk = {
+  codeSplitting: { groups: [{ name: 'client', test: /src\/(client|client-entry|pause|backoff)\.ts$/ }] },
+}
 
 function outputOf({ input, define, format = 'es', chunks, ...names }: Output): InlineConfig {
   return {

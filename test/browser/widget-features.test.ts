@@ -194,7 +194,7 @@ describe('a message', () => {
     const upToSequence = messages[0]!.sequence
     await operator.messaging.assignAgent({ conversationId, agent })
     await page.getByText('Anna Keller is now looking after you').waitFor()
-    await page.getByText('Anna Keller is looking after you').waitFor()
+    await page.getByText('You’re chatting with Anna Keller').waitFor()
     await operator.messaging.updateMessageState({ conversationId, upToSequence, state: 'delivered' })
     await page.getByText(/· Delivered$/).waitFor()
     await operator.messaging.updateMessageState({ conversationId, upToSequence, state: 'read' })
@@ -204,7 +204,6 @@ describe('a message', () => {
     await expectAccessible(page)
 
     await page.reload()
-    await page.getByRole('button', { name: /^Open chat/ }).click()
     await page.getByText(/· Read$/).waitFor()
     await page.getByText('Anna Keller is now looking after you').waitFor()
     await page.getByText('This chat was marked as done.').waitFor()
@@ -270,7 +269,6 @@ describe('the form before a chat', () => {
 
     await write(page, 'Now then')
     await page.reload()
-    await page.getByRole('button', { name: /^Open chat/ }).click()
     await page.getByText('Now then').waitFor()
     expect(await page.getByRole('heading', { name: 'Before we start' }).count()).toBe(0)
     await configure({ preChatForm: false })
@@ -430,7 +428,6 @@ describe('a request to go to another page', () => {
     await until('the arrival', async () => (await commandState(command!.commandId)) === 'completed')
     const { command: after } = await operator.commands.getCommand({ commandId: command!.commandId })
     expect(after?.transitions.map(({ state }) => state)).toEqual(['requested', 'accepted', 'completed'])
-    await page.getByRole('button', { name: /^Open chat/ }).click()
     await page.getByText('You went to the suggested page.').waitFor()
     expect(complaints).toEqual([])
   })

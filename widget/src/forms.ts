@@ -111,8 +111,8 @@ export function createForms({ api, platform, emitter, records, presence, config,
           if (begunFor !== visitor) return
           const failure = toWidgetError(error)
           failures[kind] = { error: failure.detail, issues: issuesOf(failure) }
-          // Refused: what is sent next is another submission. Otherwise it may have arrived, and keeps its key.
-          if (!failure.retryable) keep(kind, undefined)
+          // Refused by the service: what is sent next is another submission. Otherwise it may have arrived, and keeps its key.
+          if (!failure.retryable && failure.status > 0) keep(kind, undefined)
         },
       )
       .then(() => {

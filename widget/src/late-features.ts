@@ -81,13 +81,18 @@ export function createLateFeatures(deps: FeaturesDeps) {
         return features ? (features.operations[name] as Call)(...given) : unloaded[name]
       }),
       ...each(answers, later),
-      startTyping: () => void later('startTyping')().catch(ignored),
-      updatePageContext: (page: unknown) => void later('updatePageContext')(page).catch(ignored),
+      ...each(['startTyping', 'updatePageContext'] as const, unanswered),
     } as unknown as FeatureOperations,
   }
 
-  function later(name: keyof FeatureOperations) {
-    return async (...given: unknown[]) => ((await load()).operations[name] as Call)(...given)
+  function later(name: keyof FeatureOperations): Call {
+    const run = ({ operations }: Features, given: unknown[]) => (operations[name] as Call)(...given)
+    return (...given) => (features ? run(features, given) : load().then((loaded) => run(loaded, given)))
+  }
+
+  /** Nobody waits for the answer. */
+  function unanswered(name: keyof FeatureOperations): Call {
+    return (...given) => void Promise.resolve(later(name)(...given)).catch(ignored)
   }
 
   function load(): Promise<Features> {

@@ -17,6 +17,7 @@ async function started(config?: Record<string, unknown>) {
   server = await startScenarioServer({ now: clock.now, config })
   const harness = createClientHarness(server, 'pk_friendly', { clock, options: { pageContext: () => page } })
   await harness.started()
+  await harness.withFeatures()
   return harness
 }
 
@@ -26,15 +27,16 @@ const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
 describe('the page a visitor is on', () => {
   it('is reported when it changes, as it is a moment later, and not when it is the same', async () => {
     const { client } = await started()
-    client.updatePageContext()
-    clock.advance(5_000)
-    await settled()
     expect(reports()).toEqual([])
     page = { url: 'http://shop.test/lamps', title: 'Shop' }
     client.updatePageContext()
     page.title = 'Lamps'
     clock.advance(500)
     await until(() => reports().length === 1)
+    await settled()
+    client.updatePageContext()
+    clock.advance(5_000)
+    await settled()
     expect(reports()).toEqual([{ url: 'http://shop.test/lamps', title: 'Lamps' }])
     client.stop()
   })

@@ -19,6 +19,7 @@ async function started(config?: Record<string, unknown>) {
   }
   const harness = createClientHarness(server, 'pk_friendly', { clock })
   await harness.started()
+  await harness.withFeatures()
   return harness
 }
 
