@@ -9,16 +9,16 @@ interface Output {
   entryFileNames: string
   chunkFileNames: string
   format?: 'es' | 'iife'
-  chunks?: typeof clientChunk
+  chunks?: ReturnType<typeof oneFile>
+  /** Whether an entry may export more than its source does, so that what later parts need of it stays in it. */
+  signatures?: 'strict' | 'allow-extension'
   define?: Record<string, string>
 }
 
-/** What the client always needs is one file, however much of it later parts need too. */
-const clientChunk = {
-  codeSplitting: { groups: [{ name: 'client', test: /src\/(client|client-entry|pause|backoff)\.ts$/ }] },
-}
+/** What is always needed is one file, however much of it later parts need too. */
+const oneFile = (name: string, test: RegExp) => ({ codeSplitting: { groups: [{ name, test }] } })
 
-function outputOf({ input, define, format = 'es', chunks, ...names }: Output): InlineConfig {
+function outputOf({ input, define, format = 'es', chunks, signatures = 'strict', ...names }: Output): InlineConfig {
   return {
     root,
     configFile: false,
@@ -36,7 +36,7 @@ function outputOf({ input, define, format = 'es', chunks, ...names }: Output): I
       ...(format === 'es' && { lib: { entry: input, formats: [format] } }),
       rolldownOptions: {
         input,
-        preserveEntrySignatures: 'strict',
+        preserveEntrySignatures: signatures,
         output: { ...names, ...chunks, format, minify: true },
       },
     },
@@ -48,7 +48,7 @@ export const packageBuild = outputOf({
   input: { index: 'src/index.ts', client: 'src/client-entry.ts' },
   entryFileNames: '[name].js',
   chunkFileNames: 'chunks/[name].js',
-  chunks: clientChunk,
+  chunks: oneFile('client', /src\/(client|client-entry|pause|backoff)\.ts$/),
 })
 
 /** What the script tag fetches when the chat is opened. Named after the content, so that it may be kept for ever. */
@@ -56,6 +56,7 @@ export const chatBuild = outputOf({
   input: { chat: 'src/ui/chat.ts' },
   entryFileNames: 'widget/[name]-[hash].js',
   chunkFileNames: 'widget/[name]-[hash].js',
+  signatures: 'allow-extension',
 })
 
 /**

@@ -11,6 +11,8 @@ import { createVisitorTyping } from './visitor-typing.ts'
 
 /** What the client offers beside messages. */
 export interface FeatureOperations {
+  /** Fetches now what is otherwise fetched when one of these is first needed. Never rejects. */
+  prepare(): Promise<void>
   /** The visitor has changed the text: tells the agents, seldom enough. Ends by itself, and with the message. */
   startTyping(): void
   /** The text is empty, or the field was left. */
@@ -126,6 +128,7 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
     },
 
     operations: {
+      prepare: () => Promise.resolve(),
       startTyping: typing.writes,
       stopTyping: typing.stops,
       updatePageContext: pages.update,

@@ -80,6 +80,7 @@ export function createLateFeatures(deps: FeaturesDeps) {
       ...each(Object.keys(unloaded) as (keyof typeof unloaded)[], (name) => (...given) => {
         return features ? (features.operations[name] as Call)(...given) : unloaded[name]
       }),
+      prepare: () => load().then(ignored, ignored),
       ...each(answers, later),
       ...each(['startTyping', 'updatePageContext'] as const, unanswered),
     } as unknown as FeatureOperations,

@@ -83,9 +83,7 @@ export function createClientHarness(
       await until(() => client.connection() === 'online')
     },
     /** What is fetched with its first use is there, so that the test's clock alone says when things happen. */
-    async withFeatures() {
-      await client.submitForm('offline', {}).catch(() => {})
-    },
+    withFeatures: client.prepare,
   }
 }
 

@@ -248,6 +248,8 @@ export function createWidget(
     shell.setLocale(chosen)
     shell.frame.append(panel.element)
     shell.button.setAttribute('aria-controls', panelId)
+    // While there is a network: browsers do not ask again for a module that they once failed to fetch.
+    void nextTask().then(client.prepare)
     showLauncherState()
     if (!isOpen) return
     void nextTask().then(() => {
