@@ -9,10 +9,16 @@ interface Output {
   entryFileNames: string
   chunkFileNames: string
   format?: 'es' | 'iife'
+  chunks?: ReturnType<typeof oneFile>
+  /** Whether an entry may export more than its source does, so that what later parts need of it stays in it. */
+  signatures?: 'strict' | 'allow-extension'
   define?: Record<string, string>
 }
 
-function outputOf({ input, define, format = 'es', ...names }: Output): InlineConfig {
+/** What is always needed is one file, however much of it later parts need too. */
+const oneFile = (name: string, test: RegExp) => ({ codeSplitting: { groups: [{ name, test }] } })
+
+function outputOf({ input, define, format = 'es', chunks, signatures = 'strict', ...names }: Output): InlineConfig {
   return {
     root,
     configFile: false,
@@ -26,7 +32,13 @@ function outputOf({ input, define, format = 'es', ...names }: Output): InlineCon
       minify: true,
       modulePreload: false,
       reportCompressedSize: false,
-      rolldownOptions: { input, preserveEntrySignatures: 'strict', output: { ...names, format } },
+      // As a library: else each `import()` goes through a helper that looks for style sheets in the page's document.
+      ...(format === 'es' && { lib: { entry: input, formats: [format] } }),
+      rolldownOptions: {
+        input,
+        preserveEntrySignatures: signatures,
+        output: { ...names, ...chunks, format, minify: true },
+      },
     },
   }
 }
@@ -36,6 +48,7 @@ export const packageBuild = outputOf({
   input: { index: 'src/index.ts', client: 'src/client-entry.ts' },
   entryFileNames: '[name].js',
   chunkFileNames: 'chunks/[name].js',
+  chunks: oneFile('client', /src\/(client|client-entry|pause|backoff)\.ts$/),
 })
 
 /** What the script tag fetches when the chat is opened. Named after the content, so that it may be kept for ever. */
@@ -43,6 +56,7 @@ export const chatBuild = outputOf({
   input: { chat: 'src/ui/chat.ts' },
   entryFileNames: 'widget/[name]-[hash].js',
   chunkFileNames: 'widget/[name]-[hash].js',
+  signatures: 'allow-extension',
 })
 
 /**

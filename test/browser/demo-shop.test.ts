@@ -89,7 +89,6 @@ describe('a visitor of the demo shop and an agent', () => {
     expect(await bubbles(page)).toEqual(['Do you ship to Graz?', 'We do, in two days.'])
 
     await page.reload()
-    await openChat(page)
     await page.getByText('We do, in two days.').waitFor()
     await write(page, 'Thank you!')
     await answer(conversationId, 'Anything else?')

@@ -138,7 +138,6 @@ describe('a visitor with a bad network', () => {
       expect(await toldOf(page, body)).not.toMatch(told)
     shop.network.thaw()
     await page.reload()
-    await openChat(page)
 
     await untilSent(page, 'still in the outbox')
     await expectEachOnce(shop, visit, ['stored, the page does not know', 'still in the outbox'])

@@ -76,7 +76,6 @@ describe('a visitor of the shop', () => {
     await expectEachOnce(shop, visit, ['before'])
 
     await page.reload()
-    await page.getByRole('button', { name: /^Open chat/ }).click()
     await page.getByText('This chat was ended by the site.').waitFor()
     expect(await isOpen(page)).toBe(false)
     expect((await shop.messagesOf((await visit.session()).conversationId)).map(({ body }) => body)).toEqual(['before'])
@@ -156,7 +155,6 @@ describe('a visitor of the shop', () => {
       await Promise.all(numbers.map((number) => shop.agentSays(conversationId, `number ${number}.`)))
     }
     await page.reload()
-    await openChat(page)
     await expect.poll(async () => (await bubbles(page)).length, soon).toBeGreaterThan(0)
     expect((await bubbles(page)).length).toBeLessThan(500)
     const scroller = page.locator('[data-service-widget] .scroller')

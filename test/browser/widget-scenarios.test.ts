@@ -73,7 +73,6 @@ describe('a visitor of the shop', () => {
     gateway.conversation('pk_friendly').agentSays('We do, within eight days.')
     await page.getByText('We do, within eight days.').waitFor()
     await page.reload()
-    await launcher(page).click()
     await page.getByText('We do, within eight days.').waitFor()
     gateway.conversation('pk_friendly').agentSays('Anything else?')
     await page.getByText('Anything else?').waitFor()
@@ -191,7 +190,6 @@ describe('a visitor of the shop', () => {
       gateway.conversation('pk_friendly').agentSays(`message number ${count}.`)
     await page.getByText('message number 80.').waitFor()
     await page.reload()
-    await launcher(page).click()
     await page.getByText('message number 80.').waitFor()
     expect(await bubbles(page).count()).toBe(50)
     await page.locator('[data-service-widget] .scroller').evaluate((scroller) => {

@@ -35,7 +35,6 @@ describe('the workbench of the demo shop', () => {
     await expect.poll(() => bubbles(page), soon).toEqual(['before', 'into the void'])
     await page.reload()
     await page.getByRole('radio', { name: /^Offline/, checked: true }).waitFor()
-    await openChat(page)
     await expect.poll(() => toldOf(page, 'into the void'), soon).not.toMatch(/Sent/)
     expect((await shop.messagesOf((await visit.session()).conversationId)).map(({ body }) => body)).toEqual(['before'])
 

@@ -20,10 +20,10 @@ const packageFolder = fileURLToPath(new URL('..', import.meta.resolve('@sparticu
  * Starts headless Chromium out of the npm package: no download, no system package. Its executable is unpacked once for each
  * user and version into the temporary folder, about 200 MB. The caller closes the browser.
  */
-export async function launchChromium(): Promise<Browser> {
+export async function launchChromium(extraArguments: readonly string[] = []): Promise<Browser> {
   return chromium.launch({
     executablePath: await unpackedChromium(),
-    args: launchArguments,
+    args: [...launchArguments, ...extraArguments],
     headless: true,
     env: await environment(),
   })

@@ -1,7 +1,7 @@
 import { WidgetError } from './errors.ts'
 import type { MessageInput } from './outbox.ts'
 import type { Clock } from './platform.ts'
-import type { AcceptedMessage, HistoryPage, PageContext, SessionContent, WidgetConfig } from './types.ts'
+import type { AcceptedMessage, FieldIssue, HistoryPage, PageContext, SessionContent, WidgetConfig } from './types.ts'
 
 /** Base path of every route (section 9 of the specification). */
 export const WIDGET_PUBLIC_API_PREFIX = '/api/integrations/v1/widget'
@@ -22,11 +22,13 @@ export interface RequestParts {
   method: 'GET' | 'POST' | 'DELETE'
   path: string
   query?: Record<string, number | undefined>
-  body?: unknown
+  body?: object
   grant?: string
   idempotencyKey?: string
   headers?: Record<string, string>
   signal?: AbortSignal
+  /** Bytes as they are, in place of `body`; their type is among the headers. */
+  raw?: Blob
 }
 
 export type Api = ReturnType<typeof createApi>
@@ -39,12 +41,15 @@ export type Api = ReturnType<typeof createApi>
 export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
   const base = apiBaseUrl.replace(/\/+$/, '') + WIDGET_PUBLIC_API_PREFIX
 
-  const post = <Answer>(path: string, body: unknown, idempotencyKey?: string, grant?: string) =>
+  const post = <Answer>(path: string, body: object, idempotencyKey?: string, grant?: string) =>
     call<Answer>({ method: 'POST', path, body, idempotencyKey, grant })
 
   return {
     /** One call of any JSON route. Resolves to undefined where the answer has no body. */
     call,
+
+    /** One attempt without a limit of time, by a `fetch` of another kind if given. Rejects unless the answer is a success. */
+    exchange,
 
     config: (siteKey: string) => call<WidgetConfig>({ method: 'GET', path: `/config/${encodeURIComponent(siteKey)}` }),
 
@@ -65,8 +70,13 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     clearIdentity: (grant: string, idempotencyKey: string) =>
       call<SessionContent>({ method: 'DELETE', path: '/sessions/identify', grant, idempotencyKey }),
 
-    closeSession: (scope: 'panel' | 'continuity', grant: string, idempotencyKey: string) =>
-      post<{ sessionId: string; state: 'active' | 'closed' }>('/sessions/close', { scope }, idempotencyKey, grant),
+    closeSession: (grant: string, idempotencyKey: string) =>
+      post<{ sessionId: string; state: 'active' | 'closed' }>(
+        '/sessions/close',
+        { scope: 'continuity' },
+        idempotencyKey,
+        grant,
+      ),
 
     sendMessage: (input: MessageInput, grant: string) =>
       post<AcceptedMessage>('/messages', input, input.clientOperationId, grant),
@@ -106,11 +116,11 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     }
   }
 
-  async function exchange(parts: RequestParts): Promise<Response> {
+  async function exchange(parts: RequestParts, send = fetch): Promise<Response> {
     const headers: Record<string, string> = { 'X-Service-Widget-Version': WIDGET_PUBLIC_API_VERSION, ...parts.headers }
     if (parts.grant) headers.Authorization = `Bearer ${parts.grant}`
     if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
-    if (parts.body !== undefined) headers['Content-Type'] = 'application/json'
+    if (parts.body) headers['Content-Type'] = 'application/json'
     const query = Object.entries(parts.query ?? {})
       .filter(([, value]) => value !== undefined)
       .map((pair) => pair.join('='))
@@ -118,12 +128,11 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
 
     let response: Response
     try {
-      response = await fetch(base + parts.path + (query && `?${query}`), {
+      response = await send(base + parts.path + (query && `?${query}`), {
         method: parts.method,
         headers,
-        body: parts.body === undefined ? undefined : JSON.stringify(parts.body),
+        body: parts.raw ?? (parts.body && JSON.stringify(parts.body)),
         signal: parts.signal,
-        mode: 'cors',
         credentials: 'omit',
         cache: parts.path.startsWith('/config/') ? 'default' : 'no-store',
         // A grant must not be carried along to wherever a redirect points.
@@ -141,7 +150,14 @@ async function errorOf(response: Response): Promise<WidgetError> {
   const { status, headers } = response
   const hint = Number(headers.get('Retry-After') ?? Number.NaN)
   const envelope: unknown = await response.json().catch(() => undefined)
-  const { code, retryable, terminal, retryAfter, correlationId } = (envelope ?? {}) as Record<string, unknown>
+  const {
+    code,
+    retryable,
+    terminal,
+    retryAfter,
+    correlationId,
+    issues: named,
+  } = (envelope ?? {}) as Record<string, unknown>
   const asked = typeof retryAfter === 'number' ? retryAfter : hint
   const retryAfterMs = asked >= 0 ? asked * 1_000 : undefined
   if (typeof code !== 'string' || typeof retryable !== 'boolean' || typeof terminal !== 'boolean') {
@@ -149,5 +165,6 @@ async function errorOf(response: Response): Promise<WidgetError> {
     return new WidgetError('unexpected_response', { status, retryable: mayPass, retryAfterMs })
   }
   const shown = typeof correlationId === 'string' ? correlationId : undefined
-  return new WidgetError(code, { status, retryable, terminal, retryAfterMs, correlationId: shown })
+  const issues = Array.isArray(named) ? (named as FieldIssue[]) : []
+  return new WidgetError(code, { status, retryable, terminal, retryAfterMs, correlationId: shown, issues })
 }

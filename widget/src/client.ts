@@ -1,8 +1,10 @@
+import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
 import { loadConfig } from './config.ts'
-import { WidgetError } from './errors.ts'
+import { toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter, type Handler } from './events.ts'
-import { createIdentity } from './identity.ts'
+import type { Identity } from './identity.ts'
+import { createLateFeatures } from './late-features.ts'
 import type { OutboxEntry } from './outbox.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import type { GivenSession } from './session.ts'
@@ -14,11 +16,13 @@ import type {
   PageContext,
   SessionEnd,
   SessionView,
+  VisitorIdentity,
+  VisitorReset,
   WidgetConfig,
   WidgetEventMap,
   WidgetMessage,
 } from './types.ts'
-import { createVisit, type Visit, type VisitPart, type VisitTools } from './visit.ts'
+import { createVisit, type Visit } from './visit.ts'
 
 export interface ServiceClientOptions {
   /** The installation's public key. Not a credential. */
@@ -33,14 +37,13 @@ export interface ServiceClientOptions {
   locale?: string
   /** The page the visitor is on, asked for at each use. */
   pageContext?: () => PageContext | undefined
+  /** Which requests of agents the application shows to the visitor. The others are answered `unsupported`. */
+  supports?: Partial<SupportedRequests>
   /** Replaces parts of the surroundings, for tests and for hosts that are no browser. */
   platform?: Partial<Platform>
 }
 
 export type ServiceClient = ReturnType<typeof createServiceClient>
-
-/** Modules with routes and events of their own take part in each visit. */
-const parts: readonly ((tools: VisitTools) => VisitPart)[] = []
 
 /** A draft is kept up to this length. */
 const longestDraft = 16_384
@@ -67,25 +70,29 @@ export function createServiceClient(
   }
   const api = createApi({ ...platform, apiBaseUrl: options.apiBaseUrl })
   const records = createSessionRecords(platform.storage, options.siteKey)
+  const features = createLateFeatures({
+    api,
+    platform,
+    emitter,
+    siteKey: options.siteKey,
+    supports: options.supports,
+    config: () => config,
+    session: () => visit?.view(),
+    messages: () => visit?.conversation.messages.all() ?? [],
+    pageContext: () => options.pageContext?.(),
+    grants: () => visit?.withGrant ?? (() => Promise.reject(new WidgetError('not_started'))),
+  })
   let visit: Visit | undefined
   let starting: Promise<void> | undefined
   let config: WidgetConfig | undefined
   let connection: ConnectionState = 'idle'
   let ended: { event?: SessionEnd; code: string } | undefined
-  const identity = createIdentity({
-    api,
-    platform,
-    provider: options.identityProvider,
-    current: () => (ended ? undefined : visit),
-    started: () => starting,
-    leave,
-    forget,
-    begin,
-    onFailure: (failure) => emit('error', failure.detail),
-    onLost: onEnd,
-  })
+  let lost = false
+  let loading: Promise<Identity> | undefined
 
   return {
+    ...features.operations,
+
     /**
      * Takes up the tab's session or creates one, settles who the visitor is, then loads the history and opens the stream.
      * Resolves when there is a session, or none is to be had: never rejects, what went wrong is told by events and `ended()`.
@@ -109,8 +116,7 @@ export function createServiceClient(
       return this.start()
     },
 
-    canStartNew: () =>
-      ended !== undefined && (ended.event === undefined ? identity.isLost() : isOneSessionsEnd(ended.event)),
+    canStartNew: () => ended !== undefined && (ended.event ? isOneSessionsEnd(ended.event) : lost),
 
     /**
      * Puts a message in the outbox. What becomes of it is told by events.
@@ -159,9 +165,30 @@ export function createServiceClient(
       visit?.session.remember({ draft: text.slice(0, longestDraft) })
     },
 
-    identify: identity.identify,
-    clearIdentity: identity.clearIdentity,
-    resetVisitor: identity.resetVisitor,
+    /**
+     * Asks the identity provider for an assertion and associates the visitor with its subject. Another subject than before begins
+     * a new session: nothing of the one before is shown or sent any more.
+     *
+     * @param wanted who it should be: an assertion about somebody else is refused. The assertion decides, not this.
+     * @throws WidgetError `identity_unavailable`, `identity_mismatch`, or what the service answered; the session stays as it was
+     */
+    identify: async (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
+      (await loadIdentity()).identify(wanted),
+
+    /**
+     * The visitor has logged out. What was theirs leaves the page at once, whatever the service answers; then the chat goes on
+     * with a new, anonymous session.
+     *
+     * @throws WidgetError where the service could not be told
+     */
+    clearIdentity: async (): Promise<void> => (await loadIdentity()).clearIdentity(),
+
+    /**
+     * Takes away what was asked for, on logout or a change of account.
+     *
+     * @throws WidgetError where `clearIdentity` was asked for and the service could not be told
+     */
+    resetVisitor: async (what?: VisitorReset): Promise<void> => (await loadIdentity()).resetVisitor(what),
 
     config: (): WidgetConfig | undefined => config,
 
@@ -182,24 +209,73 @@ export function createServiceClient(
   /** @param asks whether the host is asked who the visitor is. */
   async function begin(asks: boolean, given?: GivenSession): Promise<void> {
     ended = undefined
+    lost = false
     setConnection('connecting')
+    const recalled = features.start()
     const current = createVisit({
       ...options,
       api,
       platform,
       records,
       given,
-      parts,
       emit,
       config: () => config,
       onConnection: setConnection,
       onEnd,
+      onEvent: features.takeEvent,
     })
     visit = current
-    const [, content] = await Promise.all([config ?? takeConfig(), current.session.start()])
-    if (visit !== current || !content || (asks && !(await identity.settle(current)))) return
+    const [, content] = await Promise.all([config ?? takeConfig(), current.session.start(), recalled])
+    if (visit !== current || !content || (asks && !(await settle(current)))) return
     const settled = current.session.content()
     if (visit === current && settled) current.open(settled)
+  }
+
+  /** Most pages know nobody by name, so this is fetched with its first use. */
+  function loadIdentity(): Promise<Identity> {
+    loading ??= import('./identity.ts').then(
+      ({ createIdentity }) =>
+        createIdentity({
+          api,
+          platform,
+          provider: options.identityProvider,
+          current: () => (ended ? undefined : visit),
+          started: () => starting,
+          leave,
+          forget,
+          begin,
+          onFailure,
+          onLost,
+        }),
+      () => {
+        loading = undefined
+        const failure = new WidgetError('identity_unavailable', { retryable: true })
+        onFailure(failure)
+        throw failure
+      },
+    )
+    return loading
+  }
+
+  async function settle(current: Visit): Promise<boolean> {
+    try {
+      return !options.identityProvider || (await (await loadIdentity()).settle(current))
+    } catch (error) {
+      if (visit !== current) return false
+      current.close()
+      onLost(undefined, toWidgetError(error).code)
+      return false
+    }
+  }
+
+  function onFailure({ detail }: WidgetError) {
+    emit('error', detail)
+  }
+
+  /** It cannot be told who the visitor is, and nobody is taken for anonymous. */
+  function onLost(event: SessionEnd | undefined, code: string) {
+    lost = true
+    onEnd(event, code)
   }
 
   /** The person goes: what was theirs is neither shown nor sent nor kept any more. */
@@ -221,6 +297,7 @@ export function createServiceClient(
 
   async function takeConfig() {
     config = await loadConfig(api, options.siteKey, platform)
+    await features.configure()
     if (config) emit('config.loaded', { config })
   }
 

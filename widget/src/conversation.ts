@@ -41,21 +41,20 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
       tellUnread()
     },
 
-    lastSequence: () => messages.all().reduce((last, { sequence = 0 }) => Math.max(last, sequence), 0),
+    lastSequence: () => messages.all().findLast(({ sequence }) => sequence)?.sequence ?? 0,
 
     setOwnState(clientOperationId: string, state: MessageState, error?: WidgetErrorDetail) {
       messages.patchLocal(clientOperationId, { state, error })
       tellChanged()
     },
 
-    tellRetrying(clientOperationId: string, attempt: number) {
+    tellOwn<Name extends 'message.retrying' | 'message.retry.exhausted'>(
+      name: Name,
+      clientOperationId: string,
+      more: Omit<WidgetEventMap[Name], 'message'>,
+    ) {
       const message = messages.byOperation(clientOperationId)
-      if (message) emit('message.retrying', { message, attempt })
-    },
-
-    tellExhausted(clientOperationId: string, error: WidgetErrorDetail) {
-      const message = messages.byOperation(clientOperationId)
-      if (message) emit('message.retry.exhausted', { message, error })
+      if (message) emit(name, { message, ...more } as WidgetEventMap[Name])
     },
 
     /** The answer of POST /messages, which may come after the event of the same message. */
@@ -96,9 +95,9 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
       // Other types are information for newer packages: compatible, and ignored.
     },
 
-    /** Shows only what is still on its way. */
-    clear() {
-      messages.keepOnly(({ messageId, state }) => !messageId && state !== 'failed')
+    /** Shows only what is still on its way, or nothing at all. */
+    clear(all = false) {
+      messages.keepOnly(({ messageId, state }) => !all && !messageId && state !== 'failed')
       tellChanged()
     },
 

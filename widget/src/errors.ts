@@ -1,4 +1,4 @@
-import type { SessionEnd, WidgetErrorDetail } from './types.ts'
+import type { FieldIssue, SessionEnd, WidgetErrorDetail } from './types.ts'
 
 /** Codes the package itself adds to those of the service's error envelope. */
 export type ClientErrorCode =
@@ -13,6 +13,8 @@ export type ClientErrorCode =
   | 'not_started'
   | 'identity_unavailable'
   | 'identity_mismatch'
+  | 'request_unknown'
+  | 'aborted'
 
 export interface RequestErrorFields {
   /** HTTP status, 0 where there was no answer. */
@@ -21,6 +23,8 @@ export interface RequestErrorFields {
   terminal?: boolean
   retryAfterMs?: number
   correlationId?: string
+  /** Of `ValidationFailed`. */
+  issues?: readonly FieldIssue[]
 }
 
 /**
@@ -34,6 +38,7 @@ export class WidgetError extends Error {
   readonly terminal: boolean = false
   readonly retryAfterMs?: number
   readonly correlationId?: string
+  readonly issues: readonly FieldIssue[] = []
 
   constructor(code: string, fields: RequestErrorFields = {}) {
     super(`The chat could not go on: ${code}`)

@@ -1,5 +1,7 @@
+import { createParser } from 'eventsource-parser'
+import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type ReaderCallbacks, readEvents } from './event-reader.ts'
+import { parseEvent, type ReaderCallbacks, readEvents } from './event-reader.ts'
 import type { StreamEvent } from './types.ts'
 
 function collect() {
@@ -66,4 +68,51 @@ it('breaks off rather than hold an endless event', async () => {
   const { callbacks } = collect()
   const endless = new TextEncoder().encode(`data: ${'x'.repeat(1_100_000)}`)
   await expect(readEvents(bodyOf(endless, 100_000), callbacks)).rejects.toThrow()
+})
+
+it('reads any stream as eventsource-parser does, in whatever pieces it comes', async () => {
+  const line = fc.oneof(
+    fc.constantFrom(
+      '',
+      'data',
+      'data:',
+      'data: {"sequence":1,"data":{}}',
+      'id: e1-1',
+      'event: message.received',
+      'retry: 5',
+    ),
+    fc.constantFrom(': hb 7', ':hb 8', ': hb 9 ', 'retry: x', 'datax: no', ' data: no', 'event:typing.started', 'id'),
+    fc.string({ maxLength: 12 }).filter((text) => !/[\r\n\0]/.test(text)),
+  )
+  const end = fc.constantFrom('\n', '\r', '\r\n')
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(line, end)), fc.integer({ min: 1, max: 40 }), async (lines, size) => {
+      const text = lines.flat().join('')
+      // A CR at the very end is half of an end of line that never comes; nothing after it could be lost.
+      fc.pre(!text.endsWith('\r'))
+      const expected: unknown[] = []
+      const parser = createParser({
+        onEvent: ({ id, event, data }) => {
+          const read = parseEvent(id, event, data)
+          expected.push(read ? read : 'unreadable')
+        },
+        onRetry: (ms) => expected.push(ms),
+        onComment(comment) {
+          const beat = /^\s*hb (\d+)\s*$/.exec(comment)
+          if (beat) expected.push(`hb ${Number(beat[1])}`)
+        },
+      })
+      parser.feed(text)
+      const actual: unknown[] = []
+      await readEvents(bodyOf(new TextEncoder().encode(text), size), {
+        onEvent: (event) => actual.push(event),
+        onUnreadable: () => actual.push('unreadable'),
+        onRetry: (ms) => actual.push(ms),
+        onHeartbeat: (last) => actual.push(`hb ${last}`),
+        onActivity: () => {},
+      })
+      expect(actual).toEqual(expected)
+    }),
+    { numRuns: 500 },
+  )
 })

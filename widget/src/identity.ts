@@ -36,6 +36,8 @@ export interface IdentityDeps {
   onLost(event: SessionEnd | undefined, code: string): void
 }
 
+export type Identity = ReturnType<typeof createIdentity>
+
 /**
  * Who the visitor is (sections 2.4, 3.2 and 4.4 of the specification). The host's backend decides by its assertion, the service
  * by its answer: the same session goes on, or it is another person's and everything begins anew. One change at a time.
@@ -44,60 +46,36 @@ export function createIdentity(deps: IdentityDeps) {
   const { api, provider } = deps
   const { clock, random, newId } = deps.platform
   let turns: Promise<unknown> = Promise.resolve()
-  let lost = false
 
   return {
-    /** Whether the last visit ended because it could not be told who the visitor is. */
-    isLost: () => lost,
-
-    /** At the start, before anything is shown. False where this visit does not go on. */
+    /** At the start, before anything is shown. False where another visit takes its place; rejects where it cannot be told. */
     async settle(visit: Visit): Promise<boolean> {
-      lost = false
-      if (!provider) return true
       try {
-        const assertion = await repeat(() => ask())
+        const assertion = await repeat(() => assertionFor())
         if (assertion) return await exchange(visit, identification(assertion))
-        return visit.session.content()?.identity.state !== 'verified' || (await exchange(visit, api.clearIdentity))
+        return !visit.session.isVerified() || (await exchange(visit, api.clearIdentity))
       } catch (error) {
-        if (deps.current() !== visit) return false
         const failure = toWidgetError(error)
-        visit.close()
-        lose(failure)
-        deps.onFailure(failure)
-        return false
+        if (deps.current() === visit) deps.onFailure(failure)
+        throw failure
       }
     },
 
-    /**
-     * Asks the identity provider for an assertion and associates the visitor with its subject. Another subject than before begins
-     * a new session: nothing of the one before is shown or sent any more.
-     *
-     * @throws WidgetError `identity_unavailable`, `identity_mismatch`, or what the service answered; the session stays as it was
-     */
     identify: (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
       inTurn(async (visit) => {
         if (!visit) throw new WidgetError('session_ended', { terminal: true })
-        const assertion = await ask(wanted)
+        const assertion = await assertionFor(wanted)
         if (!assertion) throw new WidgetError('identity_unavailable')
         await exchange(visit, identification(assertion), wanted?.displayName)
         return deps.current()?.view()
       }),
 
-    /**
-     * The visitor has logged out. What was theirs leaves the page at once, whatever the service answers; then the chat goes on
-     * with a new, anonymous session.
-     *
-     * @throws WidgetError where the service could not be told
-     */
     clearIdentity: (): Promise<void> => inTurn((visit) => clear(visit)),
 
-    /**
-     * @throws WidgetError where `clearIdentity` was asked for and the service could not be told
-     */
     resetVisitor: (what: VisitorReset = {}): Promise<void> =>
       inTurn(async (visit) => {
         const draft = what.clearDraft || what.clearIdentity ? '' : visit?.draft()
-        if (!visit || (what.clearIdentity && isVerified(visit))) await clear(visit)
+        if (!visit || (what.clearIdentity && visit.session.isVerified())) await clear(visit)
         else if (what.closeSession) await close(visit, !what.clearIdentity)
         else if (what.clearHistory) visit.clearHistory()
         deps.current()?.session.remember({ draft })
@@ -113,7 +91,7 @@ export function createIdentity(deps: IdentityDeps) {
     return turn
   }
 
-  async function ask(wanted?: VisitorIdentity): Promise<string | undefined> {
+  async function assertionFor(wanted?: VisitorIdentity): Promise<string | undefined> {
     const unavailable = new WidgetError('identity_unavailable', { retryable: true })
     let assertion: string | undefined
     try {
@@ -144,22 +122,18 @@ export function createIdentity(deps: IdentityDeps) {
   ): Promise<boolean> {
     const before = visit.session.content()
     if (!before) throw new WidgetError('session_ended', { terminal: true })
-    const key = newId()
-    const askedAtMs = clock.now()
     visit.hold()
     try {
-      const answer = await repeat(() => call(before.accessGrant, key))
-      const content = {
-        ...answer,
-        identity: { ...answer.identity, displayName: answer.identity.displayName ?? displayName },
-      }
+      const given = await ask(before, call)
+      const { identity } = given.content
+      given.content.identity = { ...identity, displayName: identity.displayName ?? displayName }
       if (deps.current() !== visit) throw new WidgetError('session_ended', { terminal: true })
-      const goesOn = content.sessionId === before.sessionId
+      const goesOn = given.content.sessionId === before.sessionId
       if (goesOn) {
-        visit.accept({ content, askedAtMs })
+        visit.accept(given)
       } else {
         deps.leave()
-        await deps.begin(false, { content, askedAtMs })
+        await deps.begin(false, given)
       }
       return goesOn
     } finally {
@@ -169,37 +143,32 @@ export function createIdentity(deps: IdentityDeps) {
 
   async function clear(visit: Visit | undefined): Promise<void> {
     if (!visit) return deps.forget()
-    if (!isVerified(visit)) return void (await exchange(visit, api.clearIdentity))
-    const { accessGrant } = visit.session.content()!
-    const key = newId()
-    const askedAtMs = clock.now()
+    if (!visit.session.isVerified()) return void (await exchange(visit, api.clearIdentity))
+    const before = visit.session.content()!
     deps.leave()
     try {
-      const content = await repeat(() => api.clearIdentity(accessGrant, key))
-      await deps.begin(false, { content, askedAtMs })
+      await deps.begin(false, await ask(before, api.clearIdentity))
     } catch (error) {
       const failure = toWidgetError(error)
-      const end = sessionEndOf(failure.code)
       // The session is over, and the association with it.
-      if (end === 'session.closed' || end === 'session.expired') return deps.begin(false)
-      lose(failure)
+      if (/session\.(closed|expired)/.test(sessionEndOf(failure.code) ?? '')) return deps.begin(false)
+      deps.onLost(sessionEndOf(failure.code), failure.code)
       throw failure
     }
   }
 
   async function close(visit: Visit, asks: boolean): Promise<void> {
-    const { accessGrant } = visit.session.content()!
-    const key = newId()
+    const before = visit.session.content()!
     deps.leave()
-    await repeat(() => api.closeSession('continuity', accessGrant, key)).catch((error) =>
-      deps.onFailure(toWidgetError(error)),
-    )
+    await ask(before, api.closeSession).catch((error) => deps.onFailure(toWidgetError(error)))
     await deps.begin(asks)
   }
 
-  function lose({ code }: WidgetError) {
-    lost = true
-    deps.onLost(sessionEndOf(code), code)
+  /** One operation of the service, with one key and the grant of before, however often it must be asked. */
+  async function ask<Content>({ accessGrant }: SessionContent, call: (grant: string, key: string) => Promise<Content>) {
+    const key = newId()
+    const askedAtMs = clock.now()
+    return { content: await repeat(() => call(accessGrant, key)), askedAtMs }
   }
 
   function repeat<Answer>(call: () => Promise<Answer>): Promise<Answer> {
@@ -209,8 +178,4 @@ export function createIdentity(deps: IdentityDeps) {
       isEnough: (_failure, attempt) => attempt + 1 >= attempts,
     })
   }
-}
-
-function isVerified(visit: Visit): boolean {
-  return visit.session.content()?.identity.state === 'verified'
 }

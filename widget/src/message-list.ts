@@ -37,14 +37,14 @@ export function createMessageList() {
 
     /** Changes what only this page knows of an unsent message. Once the service has accepted it, this does nothing. */
     patchLocal(clientOperationId: string, change: Pick<WidgetMessage, 'state' | 'error'>): WidgetMessage | undefined {
-      const current = messages.find((one) => one.clientOperationId === clientOperationId)
+      const current = this.byOperation(clientOperationId)
       if (!current || current.messageId) return current
       return replace(current, { ...current, ...change })
     },
 
     /** Takes in what the service says of a message, all of it or, from the POST's answer, a part. */
     merge(known: Partial<ServiceMessage> & Pick<ServiceMessage, 'messageId' | 'sequence'>): WidgetMessage | undefined {
-      const canonical = messages.find((one) => one.messageId === known.messageId)
+      const canonical = this.byMessageId(known.messageId)
       const unsent = known.clientOperationId
         ? messages.find((one) => !one.messageId && one.clientOperationId === known.clientOperationId)
         : undefined
@@ -60,7 +60,7 @@ export function createMessageList() {
     },
 
     setState(messageId: string, state: MessageState): WidgetMessage | undefined {
-      const current = messages.find((one) => one.messageId === messageId)
+      const current = this.byMessageId(messageId)
       return current && replace(current, { ...current, state: laterState(current.state, state) })
     },
 
@@ -85,7 +85,7 @@ function laterState(current: MessageState | undefined, told: MessageState | unde
 
 function inOrder(messages: WidgetMessage[]): WidgetMessage[] {
   const place = (message: WidgetMessage) => message.sequence ?? Number.POSITIVE_INFINITY
-  return messages.sort((a, b) => (place(a) === place(b) ? 0 : place(a) - place(b)))
+  return messages.sort((a, b) => place(a) - place(b) || 0)
 }
 
 function isWhole(message: Partial<ServiceMessage>): message is ServiceMessage {

@@ -49,6 +49,8 @@ export interface Platform {
   /** Where it is missing, each tab has a stream of its own. */
   tabs?: Tabs
   storage: KeyValueStorage
+  /** A `fetch` that tells how much of the body is sent, from 0 to 1. Left out, `fetch` sends it and tells nothing. */
+  upload?: (onProgress: ((share: number) => void) | undefined) => typeof fetch
 }
 
 export const systemClock: Clock = {

@@ -6,7 +6,7 @@ import type { Pause } from './pause.ts'
 export const retryRange: BackoffRange = { minMs: 1_000, maxMs: 30_000 }
 
 export interface Retrying {
-  pause: Pause
+  pause: Pick<Pause, 'wait'>
   random: () => number
   range?: BackoffRange
   /** Asked after each failure that may pass: true gives up. `attempt` counts from 0. */

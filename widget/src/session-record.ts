@@ -34,6 +34,9 @@ export type SessionRecords = ReturnType<typeof createSessionRecords>
 /** Where the record of an installation's session is kept. */
 export const sessionRecordKey = (siteKey: string) => `service.widget.1.${siteKey}`
 
+/** Where what a session has beside messages is kept. */
+export const featureRecordKey = (siteKey: string) => `${sessionRecordKey(siteKey)}.features`
+
 /** The two keys that the package writes for each installation: the session, and what is still to be sent in it. */
 export function createSessionRecords(storage: KeyValueStorage, siteKey: string) {
   const key = sessionRecordKey(siteKey)

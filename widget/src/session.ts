@@ -1,7 +1,7 @@
 import type { Api } from './api.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { grantTimes } from './grant-times.ts'
-import { createPause } from './pause.ts'
+import { createPause, type Pause } from './pause.ts'
 import type { Platform, TimerId } from './platform.ts'
 import { retrying } from './retrying.ts'
 import type { SessionNotes, SessionRecord, SessionRecords } from './session-record.ts'
@@ -66,13 +66,20 @@ export function createSession(deps: SessionDeps) {
       record = stored && !deps.given ? stored : { clientInstanceId }
       if (record.ended) finish(record.ended.event, record.ended.code)
       else if (deps.given) accept(deps.given)
-      else if (!record.session || clock.now() >= (record.times?.expiresAtMs ?? 0)) await create(clientInstanceId)
+      else if (!record.session || clock.now() >= (record.times?.expiresAtMs ?? 0)) {
+        // What the visitor was writing is theirs still, unless it may be someone else by now.
+        if (isVerified()) records.forgetSession(clientInstanceId)
+        record = { clientInstanceId, draft: isVerified() ? undefined : record.draft }
+        await create(clientInstanceId)
+      }
       if (over) return undefined
       scheduleRenewal()
       return record.session
     },
 
     content: () => (over ? undefined : record?.session),
+
+    isVerified,
 
     notes: (): Readonly<SessionNotes> => record ?? {},
 
@@ -82,22 +89,20 @@ export function createSession(deps: SessionDeps) {
 
     /**
      * Makes one call with the current grant. If the grant was replaced while the call was under way, and the old one was
-     * refused, the call is made once more with the new one. An answer that ends the session ends it here.
+     * refused, the call is made again with the new one. An answer that ends the session ends it here.
      */
     async withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer> {
-      const grant = record?.session?.accessGrant
-      if (over || !grant) throw new WidgetError('session_ended', { terminal: true })
-      try {
-        return await call(grant)
-      } catch (error) {
-        const failure = toWidgetError(error)
-        if (failure.status !== 401) throw endIfTerminal(failure)
-        await renewing?.catch(() => {})
-        const renewed = record?.session?.accessGrant
-        if (!failure.terminal || !renewed || renewed === grant || over) throw endIfTerminal(failure)
-        return await call(renewed).catch((again) => {
-          throw endIfTerminal(toWidgetError(again))
-        })
+      for (let grant = grantNow(); ; ) {
+        try {
+          return await call(grant)
+        } catch (error) {
+          const failure = toWidgetError(error)
+          const mayBeOld = failure.terminal && failure.status === 401
+          if (mayBeOld) await renewing
+          const renewed = over ? grant : grantNow()
+          if (!mayBeOld || renewed === grant) throw endIfTerminal(failure)
+          grant = renewed
+        }
       }
     },
 
@@ -116,7 +121,7 @@ export function createSession(deps: SessionDeps) {
 
     /** Renews now: another tab has changed something. */
     refresh() {
-      renewing ??= renew()
+      if (!held && !over) renewing ??= renew()
     },
 
     end: finish,
@@ -125,9 +130,18 @@ export function createSession(deps: SessionDeps) {
     stop: leave,
   }
 
+  function isVerified(): boolean {
+    return record?.session?.identity.state === 'verified'
+  }
+
+  /** @throws WidgetError `session_ended` */
+  function grantNow(): string {
+    const grant = record?.session?.accessGrant
+    if (over || !grant) throw new WidgetError('session_ended', { terminal: true })
+    return grant
+  }
+
   async function create(clientInstanceId: string) {
-    const idempotencyKey = newId()
-    const askedAtMs = clock.now()
     // The same input for each attempt: with another one the service would refuse the key.
     const input = {
       publicSiteKey: deps.siteKey,
@@ -135,20 +149,22 @@ export function createSession(deps: SessionDeps) {
       locale: deps.locale,
       pageContext: deps.pageContext?.(),
     }
+    await obtain((key) => api.createSession(input, key), pause)
+  }
+
+  /** Gets a session's content, over all failures that may pass; one that does not ends the session. */
+  async function obtain(call: (key: string) => Promise<SessionContent>, between: Pick<Pause, 'wait'>) {
+    const key = newId()
+    const askedAtMs = clock.now()
+    const isEnough = () => over
+    const onFailure = ({ detail }: WidgetError) => over || deps.onError(detail)
     try {
-      const content = await retrying(() => api.createSession(input, idempotencyKey), {
-        pause,
-        random,
-        isEnough: () => over,
-        onFailure: ({ detail }) => over || deps.onError(detail),
-      })
-      // What the visitor was writing is theirs still, unless it may be someone else by now.
-      const draft = record?.session?.identity.state === 'verified' ? undefined : record?.draft
-      record = { clientInstanceId, draft }
+      const content = await retrying(() => call(key), { pause: between, random, isEnough, onFailure })
+      renewing = undefined
       accept({ content, askedAtMs })
     } catch (error) {
       const { code } = toWidgetError(error)
-      finish(sessionEndOf(code), code)
+      finish(sessionEndOf(code) ?? (record?.session && 'session.expired'), code)
     }
   }
 
@@ -179,36 +195,19 @@ export function createSession(deps: SessionDeps) {
     )
   }
 
-  async function renew(): Promise<void> {
-    const idempotencyKey = newId()
-    const askedAtMs = clock.now()
+  function renew(): Promise<void> {
     const { session, times, position } = record!
     const { sessionId, renewalToken, accessGrant } = session!
     const leftMs = () => Math.max(0, times!.expiresAtMs - clock.now())
     const input = { sessionId, renewalToken, lastSeenEventId: position?.lastEventId }
-    try {
-      const content = await retrying(
-        async () => {
-          if (leftMs() === 0) throw new WidgetError('SessionExpired', { terminal: true })
-          return api.renewSession(input, accessGrant, idempotencyKey)
-        },
-        {
-          // No wait is longer than the grant is good.
-          pause: {
-            ...pause,
-            wait: (ms, notBeforeMs = 0) => pause.wait(Math.min(leftMs(), ms), Math.min(leftMs(), notBeforeMs)),
-          },
-          random,
-          isEnough: () => over,
-          onFailure: ({ status, detail }) => over || (status === 0 && leftMs() === 0) || deps.onError(detail),
-        },
-      )
-      renewing = undefined
-      accept({ content, askedAtMs })
-    } catch (error) {
-      const { code } = toWidgetError(error)
-      finish(sessionEndOf(code) ?? 'session.expired', code)
-    }
+    return obtain(
+      async (key) => {
+        if (leftMs() === 0) throw new WidgetError('SessionExpired', { terminal: true })
+        return api.renewSession(input, accessGrant, key)
+      },
+      // No wait is longer than the grant is good.
+      { wait: (ms, notBeforeMs = 0) => pause.wait(Math.min(leftMs(), ms), Math.min(leftMs(), notBeforeMs)) },
+    )
   }
 
   function endIfTerminal(failure: WidgetError): WidgetError {

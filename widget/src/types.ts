@@ -118,8 +118,10 @@ export interface WidgetConfig {
   locale: { default: string; supported: string[] }
   appearance: { title: string; greeting: string; accentColor: string; position: 'left' | 'right'; logoUrl?: string }
   capabilities: Record<string, boolean>
+  forms?: Partial<Record<FormKind, FormDefinition>>
+  consent?: { required: boolean; policyUrl?: string }
   availability: { online: boolean }
-  limits: { bodyMaxLength: number; historyPageMax: number; outboxMax: number }
+  limits: { bodyMaxLength: number; historyPageMax: number; outboxMax: number; screenshotMaxBytes?: number }
   realtime: { heartbeatSeconds: number; reconnectMinMs: number; reconnectMaxMs: number }
 }
 
@@ -150,6 +152,115 @@ export type SessionEnd =
   | 'connection.disabled'
   | 'replay.reset.required'
 
+/** The two forms of an installation, as the configuration names them. */
+export type FormKind = 'preChat' | 'offline'
+
+export interface FormField {
+  name: string
+  label: string
+  type: 'text' | 'email' | 'tel' | 'textarea'
+  required: boolean
+  maxLength: number
+}
+
+export interface FormDefinition {
+  fields: FormField[]
+}
+
+/** What `ValidationFailed` says of one field: its JSON pointer and the broken rule, never the value. */
+export interface FieldIssue {
+  path: string
+  rule: string
+}
+
+/** Broken rules by the name of the field. */
+export type FormIssues = Readonly<Record<string, string>>
+
+/**
+ * - `open`: to be filled in.
+ * - `sending`: under way, attempts after a failure among it.
+ * - `failed`: not taken; `issues` or `error` tell why, and it can be submitted again.
+ * - `submitted`: the service has it (202).
+ */
+export interface FormState {
+  status: 'open' | 'sending' | 'failed' | 'submitted'
+  issues?: FormIssues
+  error?: WidgetErrorDetail
+  /** What was submitted, until the service has it. */
+  fields?: Readonly<Record<string, string>>
+}
+
+export interface Agent {
+  displayName: string
+  avatarUrl?: string
+}
+
+/** Something of the conversation that is no message, in the order of the log. */
+export interface Activity {
+  key: string
+  type:
+    | 'agent.assigned'
+    | 'agent.unassigned'
+    | 'conversation.closed'
+    | 'conversation.reopened'
+    | 'form.submitted'
+    /** An agent's request turned out to be answered already, in another tab for example. */
+    | 'request.resolved'
+    | `navigation.${NavigationOutcome | 'expired' | 'cancelled'}`
+    | `screenshot.${'uploaded' | 'denied' | 'unsupported' | 'expired' | 'cancelled'}`
+  /** Of agent.assigned and agent.unassigned. */
+  agentName?: string
+  /** It stands after the message of this sequence. */
+  sequence: number
+  /** RFC 3339. */
+  at: string
+}
+
+/** Who and what is on the other side. */
+export interface Presence {
+  agent?: Agent
+  /** The agents who type just now. */
+  typing: readonly MessageAuthor[]
+  isClosed: boolean
+}
+
+export type NavigationOutcome = 'accepted' | 'declined' | 'completed' | 'failed' | 'unsupported'
+
+export type ScreenshotConsent = 'granted' | 'denied' | 'unsupported'
+
+export interface UploadTerms {
+  maxBytes: number
+  contentTypes: string[]
+  /** RFC 3339. */
+  expiresAt: string
+}
+
+export interface UploadedScreenshot {
+  requestId: string
+  state: 'uploaded'
+  byteLength: number
+  /** Lower-case hex. */
+  sha256: string
+}
+
+/** A request of an agent that waits for the visitor. */
+export interface AgentRequest {
+  /** The `commandId` of a navigation, the `requestId` of a screenshot. */
+  id: string
+  kind: 'navigation' | 'screenshot'
+  /** Of a navigation: where to, http(s). */
+  url?: string
+  label?: string
+  /** Of a screenshot: what it is for. */
+  purpose?: string
+  /** By the clock of this browser, milliseconds since the epoch. */
+  expiresAtMs: number
+  /** `accepted`: the page is being left. `granted`: the upload is due. */
+  state: 'requested' | 'accepted' | 'granted'
+  /** Of a granted screenshot. */
+  upload?: UploadTerms
+}
+
 /** Every event of the package with what its handler gets. */
 export interface WidgetEventMap {
   'message.queued': { message: WidgetMessage }
@@ -167,6 +278,14 @@ export interface WidgetEventMap {
   'typing.stopped': { author: MessageAuthor }
   'agent.assigned': { agent: { displayName: string; avatarUrl?: string } }
   'agent.unassigned': { agent: { displayName: string; avatarUrl?: string } }
+  'presence.changed': { presence: Presence; activity: readonly Activity[] }
+  /** A request that the visitor has not seen before. Whoever handles it says so with `supports`. */
+  'navigation.requested': { request: AgentRequest }
+  'navigation.cancelled': { commandId: string }
+  'screenshot.requested': { request: AgentRequest }
+  'screenshot.cancelled': { requestId: string }
+  'requests.changed': { requests: readonly AgentRequest[] }
+  'form.changed': { form: FormKind; state: FormState }
   'conversation.closed': Record<string, never>
   'conversation.reopened': Record<string, never>
   'config.loaded': { config: WidgetConfig }

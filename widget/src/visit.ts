@@ -19,33 +19,20 @@ import type {
   WidgetEventMap,
 } from './types.ts'
 
-/** What a part of a visit, such as typing or commands, gets to work with. */
-export interface VisitTools {
+export interface VisitDeps {
   api: Api
   platform: Platform
-  /** Tells the application; silent once the visit is over. */
-  emit: Emitter<WidgetEventMap>['emit']
-  config(): WidgetConfig | undefined
-  /** Makes a call with the current grant; what ends the session is dealt with. */
-  withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer>
-}
-
-/** A part of a visit that brings routes and events of its own. */
-export interface VisitPart {
-  /** Each event of the stream, once and in order, after the conversation has taken it. */
-  onEvent?(event: StreamEvent): void
-  /** The visit is over: nothing may be told or sent any more. */
-  dispose?(): void
-}
-
-export interface VisitDeps extends Omit<VisitTools, 'withGrant'> {
   records: SessionRecords
   siteKey: string
   locale?: string
   pageContext?: () => PageContext | undefined
   /** A session that the service gave in exchange for another one. */
   given?: GivenSession
-  parts?: readonly ((tools: VisitTools) => VisitPart)[]
+  /** Tells the application; not called any more once the visit is over. */
+  emit: Emitter<WidgetEventMap>['emit']
+  config(): WidgetConfig | undefined
+  /** Each event of the stream, once and in order, after the conversation has taken it: for what has events of its own. */
+  onEvent?(event: StreamEvent): void
   onConnection(state: ConnectionState): void
   /** Nothing is retried any more. What was waiting has been told as not sent. */
   onEnd(event: SessionEnd | undefined, code: string): void
@@ -62,7 +49,7 @@ export function createVisit(deps: VisitDeps) {
   let closed = false
   let opened = false
   let stream: ReturnType<typeof createTabStream> | undefined
-  const emit: VisitTools['emit'] = (name, payload) => {
+  const emit: VisitDeps['emit'] = (name, payload) => {
     if (!closed) deps.emit(name, payload)
   }
   const conversation = createConversation({ emit })
@@ -72,6 +59,8 @@ export function createVisit(deps: VisitDeps) {
       if (closed) return
       stop()
       outbox.stop(new WidgetError(code, { terminal: true }))
+      // They have logged out, in another tab: whoever sits there now is shown nothing of theirs.
+      if (event === 'session.closed' && session.isVerified()) conversation.clear(true)
       deps.onEnd(event, code)
     },
     onError: (error) => emit('error', error),
@@ -85,8 +74,8 @@ export function createVisit(deps: VisitDeps) {
       if (content) records.writeOutbox(content.sessionId, entries)
     },
     onState: conversation.setOwnState,
-    onRetrying: conversation.tellRetrying,
-    onExhausted: conversation.tellExhausted,
+    onRetrying: (id, attempt) => conversation.tellOwn('message.retrying', id, { attempt }),
+    onExhausted: (id, error) => conversation.tellOwn('message.retry.exhausted', id, { error }),
     onAccepted: conversation.takeAnswer,
   })
   const history = createHistory({
@@ -103,11 +92,12 @@ export function createVisit(deps: VisitDeps) {
       if (message.clientOperationId) outbox.settle(message.clientOperationId)
     },
   })
-  const parts = (deps.parts ?? []).map((create) => create({ ...deps, emit, withGrant }))
 
   return {
     session,
     conversation,
+
+    /** Makes a call of whatever route with the current grant; what ends the session is dealt with. */
     withGrant,
     retry: outbox.retry,
     loadOlder: history.loadOlder,
@@ -191,7 +181,6 @@ export function createVisit(deps: VisitDeps) {
   function stop() {
     stream?.stop()
     history.stop()
-    for (const part of parts) part.dispose?.()
   }
 
   function openStream(sessionId: string, lastSequence: number) {
@@ -206,8 +195,8 @@ export function createVisit(deps: VisitDeps) {
       onEvent(event) {
         conversation.takeEvent(event, outbox.settle)
         // Another tab of this session said who the visitor is.
-        if (event.type === 'session.identified' && session.content()?.identity.state === 'anonymous') session.refresh()
-        for (const part of parts) part.onEvent?.(event)
+        if (event.type === 'session.identified' && !session.isVerified()) session.refresh()
+        if (!closed) deps.onEvent?.(event)
       },
       onPosition: (position) => session.remember({ position }),
       onBehind: (position) => history.fillFrom(position.sequence),

@@ -21,6 +21,14 @@ const watched: WidgetEventName[] = [
   'connection.disabled',
   'replay.reset.required',
   'error',
+  'typing.started',
+  'typing.stopped',
+  'presence.changed',
+  'navigation.requested',
+  'navigation.cancelled',
+  'screenshot.requested',
+  'screenshot.cancelled',
+  'form.changed',
 ]
 
 export type ClientHarness = ReturnType<typeof createClientHarness>
@@ -74,6 +82,8 @@ export function createClientHarness(
       await client.start()
       await until(() => client.connection() === 'online')
     },
+    /** What is fetched with its first use is there, so that the test's clock alone says when things happen. */
+    withFeatures: client.prepare,
   }
 }
 

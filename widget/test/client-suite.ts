@@ -540,4 +540,44 @@ export const clientSuite: Record<string, (world: SuiteWorld) => Promise<void>> =
     await world.until(() => after.client.unread() === 1)
     same(after.client.draft(), 'Well, ')
   },
+
+  async 'a logout in one tab takes what was theirs off the other one too, and says why'(world) {
+    let person: string | undefined = 'ada'
+    const options = { identityProvider: async () => person && assertionOf(person) }
+    const first = world.tab({ options })
+    await first.online()
+    const second = world.tab({ copyOf: first, options })
+    await second.online()
+    await world.agentSays('For Ada only')
+    await world.until(() => first.bodies().length === 1 && second.bodies().length === 1)
+    person = undefined
+    await first.client.clearIdentity()
+    await world.until(() => second.client.connection() === 'ended')
+    same([second.bodies(), second.client.ended()?.event, second.count('session.closed')], [[], 'session.closed', 1])
+    same([first.client.session()?.identity.state, first.client.ended()], ['anonymous', undefined])
+  },
+
+  async 'what a person with a name left unsent is not shown after their session has expired'(world) {
+    const tab = world.tab({ options: { identityProvider: async () => assertionOf('ada') } })
+    await tab.online()
+    tab.network.online = false
+    tab.client.sendMessage('Ada writes')
+    tab.client.setDraft('Ada goes on')
+    tab.kill()
+    const after = world.tab({ storage: tab.storage })
+    after.clock.sleep(3_600_000)
+    await after.online()
+    same([after.bodies(), after.client.draft(), after.client.session()?.identity.state], [[], '', 'anonymous'])
+    same((await world.requests('POST /messages')).length, 0)
+  },
+
+  async 'an identification in one tab is known in the other'(world) {
+    const first = world.tab({ options: { identityProvider: async (wanted) => wanted && assertionOf('ada') } })
+    await first.online()
+    const second = world.tab({ copyOf: first })
+    await second.online()
+    await first.client.identify({ externalSubject: 'ada' })
+    await world.until(() => second.client.session()?.identity.state === 'verified')
+    same(second.client.session()?.sessionId, first.client.session()?.sessionId)
+  },
 }

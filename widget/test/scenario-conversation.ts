@@ -8,6 +8,7 @@ export interface LoggedEvent {
   sequence: number
   type: string
   data: Record<string, unknown>
+  atMs?: number
 }
 
 export type ScenarioConversation = ReturnType<typeof createScenarioConversation>
@@ -52,9 +53,10 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
       return message
     },
 
-    emit(type: string, data: Record<string, unknown> = {}) {
+    /** `atMs`: when it happened by the service's clock. */
+    emit(type: string, data: Record<string, unknown> = {}, atMs?: number) {
       sequence += 1
-      publish({ sequence, type, data })
+      publish({ sequence, type, data, atMs })
     },
 
     heartbeat() {
@@ -118,8 +120,8 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
     if (stream.written >= (left.endAfterEvents ?? Number.POSITIVE_INFINITY)) response.end()
   }
 
-  function write(response: ServerResponse, { sequence, type, data }: LoggedEvent) {
-    const payload = { sequence, type, occurredAt: new Date(now()).toISOString(), data }
+  function write(response: ServerResponse, { sequence, type, data, atMs }: LoggedEvent) {
+    const payload = { sequence, type, occurredAt: new Date(atMs ?? now()).toISOString(), data }
     let text = `id: ${epoch}-${sequence}\nevent: ${type}\ndata: ${JSON.stringify(payload)}\n\n`
     if ((left.garbleEvents ?? 0) > 0) {
       left.garbleEvents! -= 1

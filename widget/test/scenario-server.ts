@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import type { SessionContent } from '../src/types.ts'
 import { builtFile } from './built-files.ts'
 import { createScenarioConversation, type ScenarioConversation } from './scenario-conversation.ts'
+import { createScenarioFeatures } from './scenario-features.ts'
 import { type Refusal, type Scenario, type SiteKey, scenarios } from './scenarios.ts'
 
 const base = '/api/integrations/v1/widget'
@@ -16,6 +17,8 @@ export interface SeenRequest {
   query: Record<string, string>
   headers: IncomingMessage['headers']
   body: Record<string, unknown> | undefined
+  /** The body as it came. */
+  bytes: Buffer
 }
 
 export interface ScenarioServerOptions {
@@ -23,6 +26,8 @@ export interface ScenarioServerOptions {
   now?: () => number
   /** Sends heartbeats by itself, each so many milliseconds. Without it tests call `heartbeat`. */
   heartbeatMs?: number
+  /** Replaces parts of the configuration of every site key. */
+  config?: Record<string, unknown>
   appearance?: { title?: string; greeting?: string; accentColor?: string; position?: 'left' | 'right' }
 }
 
@@ -56,6 +61,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
   const now = options.now ?? Date.now
   const requests: SeenRequest[] = []
   const sites = new Map<string, Site>()
+  const features = createScenarioFeatures(now)
   const stalled: (() => void)[] = []
   let counter = 0
 
@@ -69,6 +75,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
     heartbeat,
+    features,
 
     /** The requests of a route, such as `POST /messages`. */
     seen: (route: string) => requests.filter(({ method, path }) => `${method} ${path}` === route),
@@ -111,12 +118,16 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     }
     const file = await builtFile(url.pathname)
     if (file) return response.writeHead(200, { 'Content-Type': 'text/javascript; charset=utf-8' }).end(file)
-    const text = await readText(request)
-    if (url.pathname === '/control') return answer(response, 200, { result: control(JSON.parse(text)) ?? null })
+    const bytes = await readBytes(request)
+    const isJson = request.headers['content-type'] === 'application/json'
+    if (url.pathname === '/control') {
+      return answer(response, 200, { result: control(JSON.parse(bytes.toString())) ?? null })
+    }
+    const text = isJson ? bytes.toString() : ''
     const path = url.pathname.slice(base.length)
     const body = text === '' ? undefined : (JSON.parse(text) as Record<string, unknown>)
     const query = Object.fromEntries(url.searchParams)
-    const seen = { method: request.method ?? 'GET', path, query, headers: request.headers, body }
+    const seen = { method: request.method ?? 'GET', path, query, headers: request.headers, body, bytes }
     requests.push(seen)
     if (!request.headers.origin) return refuse(response, { status: 403, code: 'OriginNotAllowed', terminal: true })
     if (request.headers['x-service-widget-version'] !== '1.0') {
@@ -141,6 +152,11 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     if (route === 'POST /messages') return acceptMessage(response, site, session, seen)
     if (route === 'GET /messages') return history(response, session.conversation, query)
     if (route === 'GET /events') return events(response, site, session.conversation, seen)
+    const answered = features.answer(seen)
+    if (answered === 'lost') return response.destroy()
+    if (answered && 'code' in answered) return refuse(response, answered)
+    if (answered?.status === 204) return response.writeHead(204).end()
+    if (answered) return answer(response, answered.status, answered.body)
     return refuse(response, { status: 404, code: 'NotFound' })
   }
 
@@ -177,6 +193,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       availability: { online: true },
       limits: { bodyMaxLength: 4_000, pageContextMaxBytes: 4_096, historyPageMax: 100, outboxMax: 50 },
       realtime: { heartbeatSeconds: 15, reconnectMinMs: 500, reconnectMaxMs: 20_000 },
+      ...options.config,
     })
   }
 
@@ -390,10 +407,10 @@ function spend(left: Scenario, name: Countdown): boolean {
   return rest > 0
 }
 
-async function readText(request: IncomingMessage): Promise<string> {
-  let text = ''
-  for await (const chunk of request) text += chunk
-  return text
+async function readBytes(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk)
+  return Buffer.concat(chunks)
 }
 
 function answer(response: ServerResponse, status: number, body: unknown) {
@@ -401,13 +418,14 @@ function answer(response: ServerResponse, status: number, body: unknown) {
   response.end(JSON.stringify(body))
 }
 
-function refuse(response: ServerResponse, { status, code, retryable, terminal, retryAfter }: Refusal) {
+function refuse(response: ServerResponse, { status, code, retryable, terminal, retryAfter, issues }: Refusal) {
   if (retryAfter !== undefined) response.setHeader('Retry-After', String(retryAfter))
   const envelope = {
     code,
     retryable: retryable ?? (status >= 429 || code === 'OperationInProgress'),
     terminal: terminal ?? false,
     retryAfter,
+    issues,
   }
   answer(response, status, { ...envelope, correlationId: String(response.getHeader('X-Correlation-Id')) })
 }

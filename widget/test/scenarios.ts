@@ -90,6 +90,7 @@ export interface Refusal {
   terminal?: boolean
   /** Seconds. */
   retryAfter?: number
+  issues?: { path: string; rule: string }[]
 }
 
 export interface Scenario {

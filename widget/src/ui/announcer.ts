@@ -3,8 +3,8 @@ import { element } from './elements.ts'
 export type Announcer = ReturnType<typeof createAnnouncer>
 
 /**
- * Tells a screen reader of messages that come while the panel is closed; in the open panel the conversation itself does. It is
- * emptied when the panel opens, so that nobody finds a message twice.
+ * Tells a screen reader of messages that come while the panel is closed, in the open one the conversation itself does, and at
+ * any time of what stands outside the conversation. It is emptied when the panel opens, so that nobody finds a message twice.
  */
 export function createAnnouncer() {
   const region = element('div', { class: 'visually-hidden', role: 'status', 'aria-live': 'polite' })

@@ -6,9 +6,14 @@ export type Composer = ReturnType<typeof createComposer>
 
 /**
  * Where the visitor writes. Enter sends, Shift+Enter makes a new line, and while an input method is composing Enter belongs
- * to it. `onSend` answers an explanation where the text could not be taken; the text then stays.
+ * to it. `onSend` answers an explanation where the text could not be taken; the text then stays. `onDraft` is told what stands
+ * there with each change of the visitor's.
  */
-export function createComposer(texts: WidgetTexts, onSend: (body: string) => string | undefined) {
+export function createComposer(
+  texts: WidgetTexts,
+  onSend: (body: string) => string | undefined,
+  onDraft: (text: string) => void,
+) {
   const field = element('textarea', {
     class: 'field',
     rows: '1',
@@ -25,7 +30,10 @@ export function createComposer(texts: WidgetTexts, onSend: (body: string) => str
     event.preventDefault()
     submit()
   })
-  field.addEventListener('input', refresh)
+  field.addEventListener('input', () => {
+    refresh()
+    onDraft(field.value)
+  })
   field.addEventListener('keydown', (event) => {
     // Safari ends the composition before its Enter arrives; 229 is how that Enter is told from a real one.
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing || event.keyCode === 229) return
@@ -59,6 +67,7 @@ export function createComposer(texts: WidgetTexts, onSend: (body: string) => str
     if (refused !== undefined) return
     field.value = ''
     refresh()
+    onDraft('')
     field.focus({ preventScroll: true })
   }
 

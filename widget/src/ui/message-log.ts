@@ -6,6 +6,7 @@ import { layOut } from './message-layout.ts'
 import { createMessageRow, type MessageRow, type RowContext } from './message-row.ts'
 
 const nearPx = 96
+const settlesMs = 150
 
 export interface MessageLogDeps extends RowContext {
   /** Loads older messages; resolves when they are in the list. */
@@ -49,6 +50,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     if (scroller.scrollTop < nearPx) void showOlder()
   })
   let isLoadingOlder = false
+  let settling: ReturnType<typeof setTimeout> | undefined
   let followsEnd = true
   // The composer grows, and on phones the keyboard takes half the height: the newest message stays in sight.
   const resizes = new ResizeObserver(() => {
@@ -69,8 +71,9 @@ export function createMessageLog(deps: MessageLogDeps) {
     show(messages: readonly WidgetMessage[], quiet: boolean) {
       const wasAtEnd = followsEnd
       const knew = rows.size
-      list.setAttribute('aria-busy', String(quiet))
+      if (quiet) busy()
       place(messages)
+      if (quiet) settle()
       greeting.hidden = deps.hasOlder()
       const last = messages.at(-1)
       if (wasAtEnd || quiet || last?.state === 'pending') toEnd()
@@ -87,7 +90,10 @@ export function createMessageLog(deps: MessageLogDeps) {
 
     toEnd,
 
-    dispose: () => resizes.disconnect(),
+    dispose() {
+      clearTimeout(settling)
+      resizes.disconnect()
+    },
   }
 
   function place(messages: readonly WidgetMessage[]) {
@@ -113,13 +119,24 @@ export function createMessageLog(deps: MessageLogDeps) {
     if (isLoadingOlder || !deps.hasOlder()) return
     isLoadingOlder = true
     loading.hidden = false
-    list.setAttribute('aria-busy', 'true')
+    busy()
     const fromEnd = scroller.scrollHeight - scroller.scrollTop
     await deps.loadOlder().catch(() => {})
     loading.hidden = true
     scroller.scrollTop = scroller.scrollHeight - fromEnd
-    list.setAttribute('aria-busy', 'false')
+    settle()
     isLoadingOlder = false
+  }
+
+  /** What is put in now was loaded, and is not read out. */
+  function busy() {
+    clearTimeout(settling)
+    list.setAttribute('aria-busy', 'true')
+  }
+
+  /** The accessibility tree follows the document a moment later, and must have taken all of it by then. */
+  function settle() {
+    settling = setTimeout(() => list.removeAttribute('aria-busy'), settlesMs)
   }
 
   function isAtEnd(): boolean {

@@ -11,6 +11,8 @@ import type { WidgetTexts } from './texts.ts'
 export interface RowContext {
   texts: WidgetTexts
   dates: Dates
+  /** False where the browser is sure that there is no network. */
+  isOnline(): boolean
   onRetry(clientOperationId: string): void
 }
 
@@ -24,12 +26,14 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
   const { texts } = context
   const { author, body } = first.message
   const name = author.displayName || (author.kind === 'visitor' ? texts.you : texts.agent)
+  const bubbleId = `message-${first.message.key}`
   const day = element('div', { class: 'day', 'aria-live': 'off' })
   const label = element('div', { class: 'name', 'aria-hidden': 'true' })
   const spoken = element('span', { class: 'visually-hidden' }, `${name}: `)
   // The direction is the text's own; the bubble's corners follow the page's.
   const written = element('div', { dir: 'auto' }, ...bodyNodes(body, texts))
-  const bubble = element('div', { class: 'bubble' }, spoken, written)
+  const said = author.kind === 'system' ? [written] : [spoken, written]
+  const bubble = element('div', { class: 'bubble', id: bubbleId }, ...said)
   const meta = element('div', { class: 'meta', 'aria-live': 'off' })
   const avatar = author.kind === 'agent' ? avatarOf(author, name) : undefined
   const column = element('div', { class: 'column' }, label, bubble, meta)
@@ -54,16 +58,16 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
 
   function metaParts(message: WidgetMessage, showsState: boolean, endsGroup: boolean): Node[] {
     if (author.kind === 'visitor' && message.state === 'failed') return failedParts(message)
-    const state = showsState && author.kind === 'visitor' ? stateText(message, texts) : ''
+    const state = showsState && author.kind === 'visitor' ? stateText(message, context) : ''
     const time = message.messageId && (endsGroup || state) ? context.dates.time(message.createdAt) : ''
     const text = [time, state].filter(Boolean).join(' · ')
     return text ? [element('bdi', {}, text)] : []
   }
 
   function failedParts({ error, messageId, clientOperationId }: WidgetMessage): Node[] {
-    const told = element('span', { class: 'failure', role: 'alert' }, icon(alertIcon), texts.notSent)
+    const told = element('span', { class: 'failure' }, icon(alertIcon), texts.notSent)
     if (messageId || !clientOperationId || !error?.recoverable) return [told]
-    const retry = element('button', { class: 'retry', type: 'button' }, texts.retry)
+    const retry = element('button', { class: 'retry', type: 'button', 'aria-describedby': bubbleId }, texts.retry)
     retry.addEventListener('click', () => context.onRetry(clientOperationId))
     return [told, retry]
   }
@@ -82,7 +86,8 @@ function avatarOf({ avatarUrl }: MessageAuthor, name: string): HTMLElement {
 }
 
 /** Truthful about what the service has said: nothing is called sent before it has been accepted. */
-function stateText({ state }: WidgetMessage, texts: WidgetTexts): string {
+function stateText({ state }: WidgetMessage, { texts, isOnline }: RowContext): string {
+  if ((state === 'pending' || state === 'retrying') && !isOnline()) return texts.waitingForNetwork
   if (state === 'pending') return texts.sending
   if (state === 'queued' || state === 'sent') return texts.sent
   return { retrying: texts.retrying, delivered: texts.delivered, read: texts.read, failed: texts.notSent }[state]

@@ -4,15 +4,14 @@ import { createComposer } from './composer.ts'
 import { createDates } from './dates.ts'
 import { element, setAttributes } from './elements.ts'
 import { keepFocusInside } from './focus-trap.ts'
-import { createHeader, type ShownAgent } from './header.ts'
+import { createHeader } from './header.ts'
 import { createMessageLog } from './message-log.ts'
+import { pageLifecycle } from './page-lifecycle.ts'
+import { createPanelFeatures } from './panel-features.ts'
 import type { WidgetTexts } from './texts.ts'
 
 /** Where the panel fills the screen; the style sheet has the same condition. */
-const fullScreenQuery = '(max-width: 480px), (max-height: 480px) and (pointer: coarse)'
-
-/** A start of typing ends by itself after this. */
-const typingLastsMs = 8_000
+export const fullScreenQuery = '(max-width: 480px), (max-height: 480px) and (pointer: coarse)'
 
 export type Panel = ReturnType<typeof createPanel>
 
@@ -22,26 +21,37 @@ export interface PanelDeps {
   locale: string | undefined
   panelId: string
   onClose(): void
+  /** Tells a screen reader what the conversation itself does not say. */
+  announce(text: string): void
+  /** Takes the whole widget out of sight for a moment, and back. */
+  conceal(isHidden: boolean): void
+  /** Adds a sheet to the widget's own. */
+  addStyles(css: string): void
 }
 
 /** The chat itself: header, conversation and composer, kept up to date by the client's events. */
-export function createPanel({ client, texts, locale, panelId, onClose }: PanelDeps) {
+export function createPanel({ client, texts, locale, panelId, onClose, ...deps }: PanelDeps) {
   const titleId = `${panelId}-title`
   const header = createHeader(texts, titleId, onClose)
-  const composer = createComposer(texts, send)
+  const composer = createComposer(texts, send, client.setDraft)
   const log = createMessageLog({
     texts,
     dates: createDates(locale, texts),
+    isOnline: pageLifecycle.isOnline,
     onRetry: (clientOperationId) => void client.retryMessage(clientOperationId),
     loadOlder: client.loadOlder,
     hasOlder: client.hasOlder,
   })
+  const showLines = () => log.show(features.withLines(client.messages()), false)
+  const features = createPanelFeatures({ client, texts, header, log, composer, ...deps, onLines: showLines })
   const notice = element('div', { class: 'notice', role: 'alert', hidden: true })
   const panel = element(
     'section',
     { class: 'panel', id: panelId, role: 'dialog', 'aria-labelledby': titleId, tabindex: '-1', hidden: true },
     header.element,
     log.element,
+    features.form,
+    features.aboveComposer,
     notice,
     composer.element,
   )
@@ -56,12 +66,10 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
   fullScreen.addEventListener('change', followScreen)
   followScreen()
   keepFocusInside(panel, () => fullScreen.matches)
-  let assigned: ShownAgent | undefined | null = null
-  let typingTimer: ReturnType<typeof setTimeout>
+  let shown = client.session()
   let isLoaded = false
   configure()
-  log.show(client.messages(), true)
-  showAgent()
+  log.show(features.withLines(client.messages()), true)
 
   const subscriptions = [
     client.on('config.loaded', configure),
@@ -69,20 +77,22 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
       header.setConnection(state)
       showEnd()
     }),
-    client.on('session.ready', showEnd),
+    client.on('session.ready', () => {
+      takeDraft()
+      showEnd()
+    }),
+    client.on('session.closed', () => {
+      // They have logged out in another tab, perhaps.
+      if (shown?.identity.state === 'verified') composer.setDraft('')
+    }),
     client.on('messages.changed', ({ messages }) => {
       const quiet = !isLoaded && messages.length > 0 && messages.every((message) => message.messageId)
-      isLoaded = isLoaded || messages.length > 0
-      log.show(messages, quiet)
-      showAgent()
+      isLoaded = messages.length > 0
+      log.show(features.withLines(messages), quiet)
     }),
-    client.on('agent.assigned', ({ agent }) => showAgent(agent)),
-    client.on('agent.unassigned', () => showAgent(undefined, true)),
-    client.on('typing.started', ({ author }) => {
-      if (author?.kind !== 'visitor') setTyping(author?.displayName || texts.agent)
+    pageLifecycle.subscribe((signal) => {
+      if (signal === 'online' || signal === 'offline') showLines()
     }),
-    client.on('typing.stopped', () => setTyping(undefined)),
-    client.on('message.received', () => setTyping(undefined)),
   ]
 
   return {
@@ -94,7 +104,9 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
       log.toEnd()
       if (!takesFocus) return
       // On a touch screen the keyboard would hide the conversation before it was read.
-      if (matchMedia('(pointer: coarse)').matches || composer.element.hidden) panel.focus({ preventScroll: true })
+      const isTouch = matchMedia('(pointer: coarse)').matches
+      if (features.isFormShown() && !isTouch) features.focusForm()
+      else if (isTouch || composer.element.hidden) panel.focus({ preventScroll: true })
       else composer.focus()
     },
 
@@ -106,8 +118,8 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
     setDraft: composer.setDraft,
 
     dispose() {
-      clearTimeout(typingTimer)
       fullScreen.removeEventListener('change', followScreen)
+      features.dispose()
       log.dispose()
       for (const unsubscribe of subscriptions) unsubscribe()
     },
@@ -121,11 +133,13 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
     if (config) composer.setLimit(config.limits.bodyMaxLength)
   }
 
-  /** Who was assigned; where nobody told, after a reload, whoever wrote last. */
-  function showAgent(agent?: ShownAgent, isUnassigned = false) {
-    if (agent || isUnassigned) assigned = agent
-    const author = client.messages().findLast((message) => message.author.kind === 'agent')?.author
-    header.setAgent(assigned === null ? author : assigned)
+  /** What was written before there was a session goes along with it; another session has a draft of its own. */
+  function takeDraft() {
+    const before = shown
+    shown = client.session()
+    if (before?.sessionId === shown?.sessionId) return
+    if (!before && composer.draft()) client.setDraft(composer.draft())
+    else composer.setDraft(client.draft())
   }
 
   function send(body: string): string | undefined {
@@ -140,17 +154,11 @@ export function createPanel({ client, texts, locale, panelId, onClose }: PanelDe
     }
   }
 
-  function setTyping(name: string | undefined) {
-    clearTimeout(typingTimer)
-    log.setTyping(name)
-    if (name !== undefined) typingTimer = setTimeout(() => log.setTyping(undefined), typingLastsMs)
-  }
-
   /** Where nothing can be sent any more, the reason stands in the composer's place. */
   function showEnd() {
     const ended = client.ended()
     notice.hidden = !ended
-    composer.element.hidden = ended !== undefined
+    composer.element.hidden = ended !== undefined || features.isFormShown()
     if (!ended) return notice.replaceChildren()
     const reason = element('p', {}, texts.endReasons[ended.event ?? 'unavailable'])
     if (!client.canStartNew()) return notice.replaceChildren(reason)

@@ -26,6 +26,8 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
   const collapse = icon(collapseIcon, 'icon collapse')
   let appearance: WidgetConfig['appearance'] | undefined
   sheet.replaceSync(widgetCss)
+  const own = root.adoptedStyleSheets.length
+  const added = new Set<string>()
   root.adoptedStyleSheets.push(sheet)
   button.append(collapse, badge)
   button.hidden = launcher === false
@@ -40,7 +42,7 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
     remove() {
       host.remove()
       prefersDark.removeEventListener('change', color)
-      root.adoptedStyleSheets.pop()
+      root.adoptedStyleSheets.splice(own)
       collapse.remove()
       badge.remove()
     },
@@ -55,6 +57,18 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
       theme = next
       color()
     },
+
+    /** Adds a sheet for what is drawn later. */
+    addStyles(css: string) {
+      if (added.has(css)) return
+      added.add(css)
+      const later = new CSSStyleSheet()
+      later.replaceSync(css)
+      root.adoptedStyleSheets.push(later)
+    },
+
+    /** Out of sight, as while the page is pictured. */
+    conceal: (isHidden: boolean) => frame.toggleAttribute('data-concealed', isHidden),
 
     setLocale: (locale: string) => setAttributes(frame, { lang: locale, dir: directionOf(locale) }),
 

@@ -1,17 +1,20 @@
 import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../client.ts'
 import { createEmitter, type Handler } from '../events.ts'
+import { sessionRecordKey } from '../session-record.ts'
 import { storageFor } from '../storage.ts'
-import type { WidgetEventMap, WidgetMessage } from '../types.ts'
+import type { VisitorReset, WidgetEventMap, WidgetMessage } from '../types.ts'
 import { type Announcer, createAnnouncer } from './announcer.ts'
+import { followPages } from './follow-pages.ts'
 import type { LauncherHost } from './launcher-host.ts'
 import { browserLocale, chooseLocale, languageOf, pageLocales, wellFormed } from './locale-choice.ts'
 import { loadTexts, widgetLocales } from './locales.ts'
+import { createOpenRecord } from './open-record.ts'
 import { pageContextOf } from './page-context.ts'
 import { pagePlatform } from './page-platform.ts'
-import { createPanel, type Panel } from './panel.ts'
+import { pageUpload } from './page-upload.ts'
+import { createPanel, fullScreenQuery, type Panel } from './panel.ts'
 import { createShell, type Shell, type ShellOptions, type Theme } from './shell.ts'
 import { englishTexts, type WidgetTexts } from './texts.ts'
-import { createUnreadRecord } from './unread-record.ts'
 import { followVisualViewport } from './viewport.ts'
 
 export interface ServiceWidgetOptions extends ServiceClientOptions, ShellOptions {
@@ -45,16 +48,24 @@ export interface ServiceWidget {
   setLocale(locale: string | undefined): void
   /** Writes into the composer, for the visitor to send or not. */
   prefill(text: string): void
-  /** Messages from the other side since the panel was last open. */
+  /** Messages from the other side since the panel was last open. The launcher counts agents' requests that wait, too. */
   unreadCount(): number
   /** @throws WidgetError `message_empty`, `message_too_long`, `outbox_full`, `not_started` or `session_ended` */
   sendMessage(body: string): WidgetMessage
   /** Sends a failed message once more, as the same operation. */
   retryMessage(clientOperationId: string): boolean
   messages(): readonly WidgetMessage[]
+  /** Who the visitor is, as the identity provider's assertion says. Rejects where it cannot be told; the session then stays as it was. */
   identify: ServiceClient['identify']
+  /** The visitor has logged out. */
   clearIdentity: ServiceClient['clearIdentity']
+  /** Takes away what was asked for, on logout or a change of account. */
   resetVisitor: ServiceClient['resetVisitor']
+  /**
+   * Tells that the visitor is on another page, where the widget cannot see it itself: browsers without the Navigation API do
+   * not tell of `history.pushState`.
+   */
+  updatePageContext: ServiceClient['updatePageContext']
   /** Subscribes to an event; the answer unsubscribes. */
   on<Name extends keyof WidgetEventMap>(name: Name, handler: Handler<WidgetEventMap[Name]>): () => void
 }
@@ -79,33 +90,49 @@ export function createWidget(
 ): ServiceWidget {
   locale = locale && wellFormed(locale)
   const emitter = createEmitter<WidgetEventMap>()
-  const platform = { ...pagePlatform(), storage: storageFor(options.storage ?? 'session'), ...options.platform }
+  const platform = {
+    ...pagePlatform(),
+    upload: pageUpload,
+    storage: storageFor(options.storage ?? 'session'),
+    ...options.platform,
+  }
+  const supports = { navigation: true, screenshots: true, ...options.supports }
   const client = createServiceClient(
-    { pageContext: pageContextOf, ...options, locale: locale ?? browserLocale(), platform },
+    { pageContext: pageContextOf, ...options, locale: locale ?? browserLocale(), platform, supports },
     emitter,
   )
-  const unreadRecord = createUnreadRecord(platform.storage, options.siteKey)
+  const openRecord = createOpenRecord(platform.storage, options.siteKey)
   let mounted: Mounted | undefined
   let shownTexts: WidgetTexts = { ...englishTexts, ...texts }
   let shownLocale: string | undefined
   let isOpen = false
-  let unread = 0
   let draft = ''
+  let kept = ''
+  let takesFocus = true
   let focusedBefore: Element | null = null
 
   client.on('message.received', ({ message: { author, body } }) => {
-    if (isOpen) return
-    mounted?.announcer.announce(`${author.displayName || shownTexts.agent}: ${body}`)
-    setUnread(unread + 1)
+    if (isOpen) client.markRead()
+    else mounted?.announcer.announce(`${author.displayName || shownTexts.agent}: ${body}`)
   })
+  client.on('messages.changed', () => {
+    if (isOpen) client.markRead()
+  })
+  client.on('unread.changed', showLauncherState)
+  client.on('requests.changed', showLauncherState)
   client.on('config.loaded', configure)
+  client.on('session.ready', ({ session }) => {
+    // A page before this one began it, and the service knows of that page.
+    if (kept.includes(session.sessionId)) client.updatePageContext()
+    kept = ''
+  })
 
   return {
     mount,
     unmount() {
       if (!mounted) return
       isOpen = false
-      unread = 0
+      openRecord.write(false)
       mounted.remove()
       mounted = undefined
       shownLocale = undefined
@@ -129,22 +156,33 @@ export function createWidget(
     prefill(text) {
       draft = text
       mounted?.panel?.setDraft(text)
+      client.setDraft(text)
     },
-    unreadCount: () => unread,
+    unreadCount: client.unread,
     sendMessage: client.sendMessage,
     retryMessage: client.retryMessage,
     messages: client.messages,
     identify: client.identify,
     clearIdentity: client.clearIdentity,
-    resetVisitor: client.resetVisitor,
+    async resetVisitor(what?: VisitorReset) {
+      try {
+        await client.resetVisitor(what)
+      } finally {
+        draft = client.draft()
+        mounted?.panel?.setDraft(draft)
+      }
+    },
+    updatePageContext: client.updatePageContext,
     on: client.on,
   }
 
   function mount() {
     if (!mounted) {
       mounted = build()
-      unread = unreadRecord.read()
       configure()
+      kept = platform.storage.getItem(sessionRecordKey(options.siteKey)) ?? ''
+      // On a phone the open chat would hide the page that was gone to.
+      if (!isOpen && openRecord.read() && !matchMedia(fullScreenQuery).matches) setOpen(true, false)
     }
     return client.start()
   }
@@ -156,11 +194,13 @@ export function createWidget(
     shell.frame.append(announcer.element)
     host.button.onclick = toggle
     const unfollow = followVisualViewport(shell.frame)
+    const unfollowPages = followPages(() => client.updatePageContext())
     return {
       shell,
       announcer,
       remove() {
         unfollow()
+        unfollowPages()
         mounted?.panel?.dispose()
         mounted?.panel?.element.remove()
         announcer.element.remove()
@@ -188,34 +228,48 @@ export function createWidget(
   function show(chosen: string, own: WidgetTexts) {
     if (!mounted) return
     shownTexts = { ...own, ...texts, ...localeTexts?.[languageOf(chosen)], ...localeTexts?.[chosen] }
-    const { shell, panel: before } = mounted
+    const { shell, announcer, panel: before } = mounted
     const hadFocus = before?.element.contains(shell.focused())
     if (before) draft = before.draft()
     before?.dispose()
     before?.element.remove()
-    const panel = createPanel({ client, texts: shownTexts, locale: chosen, panelId, onClose: () => setOpen(false) })
+    const panel = createPanel({
+      client,
+      texts: shownTexts,
+      locale: chosen,
+      panelId,
+      onClose: () => setOpen(false),
+      announce: announcer.announce,
+      conceal: shell.conceal,
+      addStyles: shell.addStyles,
+    })
     mounted.panel = panel
-    panel.setDraft(draft)
+    panel.setDraft(draft || client.draft())
     shell.setLocale(chosen)
     shell.frame.append(panel.element)
     shell.button.setAttribute('aria-controls', panelId)
+    // While there is a network: browsers do not ask again for a module that they once failed to fetch.
+    void nextTask().then(client.prepare)
     showLauncherState()
     if (!isOpen) return
     void nextTask().then(() => {
-      if (isOpen && mounted?.panel === panel) panel.show(!before || hadFocus === true)
+      if (isOpen && mounted?.panel === panel) panel.show(before ? hadFocus === true : takesFocus)
     })
   }
 
-  function setOpen(next: boolean) {
+  function setOpen(next: boolean, focuses = true) {
     if (next === isOpen) return
+    openRecord.write(next)
     if (next) {
       isOpen = true
+      takesFocus = focuses
       focusedBefore = mounted?.shell.focused() ? null : document.activeElement
       void mount()
       const { panel, announcer } = mounted!
       announcer.clear()
-      setUnread(0)
-      panel?.show(true)
+      client.markRead()
+      showLauncherState()
+      panel?.show(focuses)
       emitter.emit('panel.opened', {})
       return
     }
@@ -237,15 +291,6 @@ export function createWidget(
     setOpen(!isOpen)
   }
 
-  function setUnread(count: number) {
-    if (count !== unread) {
-      unread = count
-      unreadRecord.write(count)
-      emitter.emit('unread.changed', { count })
-    }
-    showLauncherState()
-  }
-
   function setLauncher(isShown: boolean) {
     options.launcher = isShown
     if (mounted) mounted.shell.button.hidden = !isShown
@@ -253,6 +298,7 @@ export function createWidget(
 
   function showLauncherState() {
     const { closePanel, openLauncher, openLauncherUnread } = shownTexts
+    const unread = isOpen ? 0 : client.unread() + client.requests().length
     const closed = unread > 0 ? openLauncherUnread(unread) : openLauncher
     mounted?.shell.setLauncher(isOpen ? closePanel : closed, isOpen, unread)
   }

@@ -1,0 +1,465 @@
+import { createHash } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { AxeBuilder } from '@axe-core/playwright'
+import { MongoClient } from 'mongodb'
+import type { Browser, Page, Route } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { DemoFile } from '../../core/demo-seed.ts'
+import { launchChromium } from '../support/chromium.ts'
+import { type Operator, operatorOf } from '../support/operator.ts'
+import { freePort, startProcess } from '../support/processes.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+
+const database = testDatabase()
+let dataDir: string
+let demo: DemoFile
+let operator: Operator
+let browser: Browser
+const agent = { displayName: 'Anna Keller' }
+
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'service-features-'))
+  const [gatewayPort, corePort, demoPort] = [await freePort(), await freePort(), await freePort()]
+  const ports = { GATEWAY_PORT: `${gatewayPort}`, CORE_PORT: `${corePort}`, DEMO_PORT: `${demoPort}` }
+  const storage = { DATA_DIR: dataDir, MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }
+  await startProcess({
+    entry: 'start.ts',
+    name: 'npm start',
+    // Seconds. Long enough to be answered by a test, short enough to be waited for.
+    env: { ...storage, LOG_LEVEL: 'warn', COMMAND_LIFETIME_SECONDS: '20', ...ports },
+    readyUrl: `http://localhost:${demoPort}/`,
+  })
+  demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
+  operator = operatorOf(demo.coreUrl, demo.serviceToken)
+  await configure({ navigation: true, screenshots: true })
+  // The dialog in which a visitor chooses what to share answers by itself; the stream behind it is a real one.
+  browser = await launchChromium(['--use-fake-ui-for-media-stream'])
+})
+afterAll(async () => {
+  await browser?.close()
+  await rm(dataDir, { recursive: true, force: true })
+})
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close()
+})
+
+/** Changes the installation, and waits until the gateway gives that out. */
+async function configure(capabilities: Record<string, boolean>, forms?: object) {
+  await operator.workspaces.updateInstallation({ siteKey: demo.siteKey, capabilities, ...(forms && { forms }) })
+  await until('the configuration to take effect', async () => {
+    const response = await fetch(`${demo.gatewayUrl}/api/integrations/v1/widget/config/${demo.siteKey}`, {
+      headers: { Origin: demo.origin, 'X-Service-Widget-Version': '1.0' },
+    })
+    const config = (await response.json()) as {
+      capabilities: Record<string, boolean>
+      forms: { preChat?: object; offline?: object }
+    }
+    const isSame = Object.entries(capabilities).every(([name, on]) => config.capabilities[name] === on)
+    const hasForm =
+      (!capabilities.preChatForm || config.forms.preChat) && (!capabilities.offlineForm || config.forms.offline)
+    return isSame && hasForm
+  })
+}
+
+interface Visit {
+  page: Page
+  sessionId: string
+  conversationId: string
+  complaints: string[]
+}
+
+/** @param onConfig changes what the page is told of the installation. */
+async function visit(onConfig?: (route: Route) => Promise<void>): Promise<Visit> {
+  const context = await browser.newContext({ permissions: [] })
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  if (onConfig) await page.route('**/config/*', onConfig)
+  const created = page.waitForResponse((response) => response.url().endsWith('/sessions'))
+  await page.goto(demo.origin)
+  const open = page.getByRole('button', { name: /^Open chat/ })
+  await open.click()
+  const { sessionId, conversationId } = (await (await created).json()) as Visit
+  return { page, sessionId, conversationId, complaints }
+}
+
+const field = (page: Page) => page.getByRole('textbox', { name: 'Your message' })
+const online = (page: Page) => page.getByText('We are online').waitFor()
+
+async function write(page: Page, text: string) {
+  await field(page).fill(text)
+  await page.keyboard.press('Enter')
+  await page.getByText(/· Sent$/).waitFor()
+}
+
+async function commandState(commandId: string): Promise<string | undefined> {
+  return (await operator.commands.getCommand({ commandId })).command?.state
+}
+
+async function screenshotRequested(sessionId: string, purpose?: string): Promise<string> {
+  return (await operator.commands.requestScreenshot({ sessionId, purpose })).command!.commandId
+}
+
+async function leadsOf(conversationId: string) {
+  const client = new MongoClient(database.uri)
+  const leads = await client.db(database.name).collection('leads').find({ conversationId }).toArray()
+  await client.close()
+  return leads
+}
+
+async function arrivedSha256(commandId: string): Promise<{ told: string; real: string; contentType: string }> {
+  const hash = createHash('sha256')
+  let header: { sha256: string; contentType: string } | undefined
+  for await (const { part } of operator.commands.getScreenshot({ commandId })) {
+    if (part.case === 'header') header = part.value
+    else if (part.case === 'chunk') hash.update(part.value)
+  }
+  return { told: header!.sha256, real: hash.digest('hex'), contentType: header!.contentType }
+}
+
+async function expectAccessible(page: Page) {
+  // One banner too many is the header element of the panel on a page with a header of its own.
+  const axe = new AxeBuilder({ page }).include('[data-service-widget]').disableRules('landmark-no-duplicate-banner')
+  const { violations } = await axe.analyze()
+  expect(violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)).toEqual([])
+}
+
+describe('typing', () => {
+  it('is seen on both sides, and ends with the message', async () => {
+    const { page, conversationId, complaints } = await visit()
+    await online(page)
+    await write(page, 'Hello')
+    const seen: string[] = []
+    const watching = new AbortController()
+    const inbox = operator.messaging.watchConversations({}, { signal: watching.signal })
+    const watched = (async () => {
+      for await (const { frame } of inbox) {
+        if (frame.case === 'ready') seen.push('ready')
+        if (frame.case !== 'changed' || frame.value.conversation?.conversationId !== conversationId) continue
+        seen.push(
+          ...frame.value.events.map(({ type, author, message }) => `${type} ${(author ?? message?.author)?.kind}`),
+        )
+      }
+    })().catch(() => {})
+    await until('the inbox', () => seen.includes('ready'))
+    const posts: (string | null)[] = []
+    page.on('request', (request) => {
+      if (request.url().endsWith('/typing') && request.method() === 'POST') posts.push(request.postData())
+    })
+    const begun = performance.now()
+    await field(page).pressSequentially('Do you ship', { delay: 20 })
+    await until('the visitor’s typing', () => seen.some((one) => one.startsWith('typing.started')))
+    await field(page).fill('')
+    await until('its end', () => seen.some((one) => one.startsWith('typing.stopped')))
+    // Eleven keys: one start, and one more for each five seconds that a slow machine takes.
+    const starts = posts.filter((body) => body?.includes('started')).length
+    expect(starts).toBeLessThanOrEqual(1 + Math.floor((performance.now() - begun) / 5_000))
+
+    await operator.messaging.setTyping({ conversationId, state: 1, agent })
+    await page.getByText('Anna Keller is typing').waitFor()
+    await expectAccessible(page)
+    await operator.messaging.sendAgentMessage({ conversationId, clientOperationId: 'typed', body: 'We do.', agent })
+    await page.getByText('We do.').waitFor()
+    expect(await page.getByText('Anna Keller is typing').count()).toBe(0)
+
+    // Nobody says that this one has ended.
+    await operator.messaging.setTyping({ conversationId, state: 1, agent })
+    await page.getByText('Anna Keller is typing').waitFor()
+    await page.getByText('Anna Keller is typing').waitFor({ state: 'detached', timeout: 15_000 })
+    expect(complaints).toEqual([])
+    watching.abort()
+    await watched
+  })
+})
+
+describe('a message', () => {
+  it('tells where it is, forwards only, and who takes care of the chat', async () => {
+    const { page, conversationId, complaints } = await visit()
+    await online(page)
+    await page.context().setOffline(true)
+    await field(page).fill('Is anybody there?')
+    await page.keyboard.press('Enter')
+    await page.getByText('Will be sent when you are back online').waitFor()
+    expect(await page.getByText(/· Sent$/).count()).toBe(0)
+    await page.context().setOffline(false)
+    await page.getByText(/· Sent$/).waitFor()
+
+    const { messages } = await operator.messaging.listMessages({ conversationId })
+    const upToSequence = messages[0]!.sequence
+    await operator.messaging.assignAgent({ conversationId, agent })
+    await page.getByText('Anna Keller is now looking after you').waitFor()
+    await page.getByText('You’re chatting with Anna Keller').waitFor()
+    await operator.messaging.updateMessageState({ conversationId, upToSequence, state: 'delivered' })
+    await page.getByText(/· Delivered$/).waitFor()
+    await operator.messaging.updateMessageState({ conversationId, upToSequence, state: 'read' })
+    await page.getByText(/· Read$/).waitFor()
+    await operator.messaging.closeConversation({ conversationId })
+    await page.getByText('This chat was marked as done.').waitFor()
+    await expectAccessible(page)
+
+    await page.reload()
+    await page.getByText(/· Read$/).waitFor()
+    await page.getByText('Anna Keller is now looking after you').waitFor()
+    await page.getByText('This chat was marked as done.').waitFor()
+    await operator.messaging.unassignAgent({ conversationId })
+    await page.getByText('Anna Keller has left this chat').waitFor()
+    await online(page)
+    expect(complaints.filter((one) => !/ERR_INTERNET_DISCONNECTED|ERR_NETWORK/.test(one))).toEqual([])
+  })
+})
+
+describe('the form before a chat', () => {
+  const preChat = {
+    fields: [
+      { name: 'name', label: 'Your name', type: 'text', required: true },
+      { name: 'email', label: 'Email address', type: 'email', required: true },
+      { name: 'phone', label: 'Phone', type: 'tel', required: false },
+    ],
+  }
+
+  it('is filled in by keyboard, checked in plain words, and captures one lead though the answer is lost', async () => {
+    await configure({ preChatForm: true }, { preChat })
+    const { page, conversationId } = await visit()
+    await page.getByRole('heading', { name: 'Before we start' }).waitFor()
+    expect(await field(page).count()).toBe(0)
+    const email = page.getByLabel('Email address')
+    expect(await email.getAttribute('autocomplete')).toBe('email')
+    await page.getByLabel('Your name').fill('Ada Lovelace')
+    await page.keyboard.press('Tab')
+    await page.keyboard.type('ada at example')
+    await page.keyboard.press('Enter')
+    await page.getByText('Please enter an email address').waitFor()
+    expect(await email.getAttribute('aria-invalid')).toBe('true')
+    expect(await email.evaluate((input) => input.matches(':focus'))).toBe(true)
+    const described = await email.getAttribute('aria-describedby')
+    expect(await page.locator(`[data-service-widget] #${described}`).textContent()).toContain('name@example.com')
+    await expectAccessible(page)
+
+    // Closed and opened again: what was typed is still there.
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: /^Open chat/ }).click()
+    expect(await page.getByLabel('Your name').inputValue()).toBe('Ada Lovelace')
+
+    await email.fill('ada@example.com')
+    let lost = 0
+    const keys: (string | undefined)[] = []
+    await page.route('**/forms/pre-chat', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue()
+      keys.push(route.request().headers()['idempotency-key'])
+      if (lost > 0) return route.continue()
+      lost += 1
+      await route.fetch()
+      await route.abort('connectionreset')
+    })
+    await page.getByRole('button', { name: 'Start chat' }).click()
+    await page.getByText('We got your details.').waitFor()
+    await field(page).waitFor()
+    expect(keys).toHaveLength(2)
+    expect(keys[0]).toBe(keys[1])
+
+    const leads = await leadsOf(conversationId)
+    expect(leads).toHaveLength(1)
+    expect(leads[0]).toMatchObject({ fields: { name: 'Ada Lovelace', email: 'ada@example.com' } })
+
+    await write(page, 'Now then')
+    await page.reload()
+    await page.getByText('Now then').waitFor()
+    expect(await page.getByRole('heading', { name: 'Before we start' }).count()).toBe(0)
+    await configure({ preChatForm: false })
+  })
+})
+
+describe('the form while nobody is there', () => {
+  it('tells what the service did not take, can be left for a message, and captures a lead', async () => {
+    const offline = { fields: [{ name: 'email', label: 'Email address', type: 'email', required: true }] }
+    await configure({ offlineForm: true }, { offline })
+    const { page, conversationId } = await visit(async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, json: { ...(await response.json()), availability: { online: false } } })
+    })
+    await page.getByRole('heading', { name: 'We are away at the moment' }).waitFor()
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'Write a message instead' }).click()
+    expect(await field(page).evaluate((element) => element.matches(':focus'))).toBe(true)
+    await page.getByRole('button', { name: 'Leave your details instead' }).click()
+    const email = page.getByLabel('Email address')
+    await email.fill('ada@example.com')
+
+    const refusal = {
+      code: 'ValidationFailed',
+      retryable: false,
+      terminal: false,
+      correlationId: 'cor_1',
+      issues: [{ path: '/fields/email', rule: 'format' }],
+    }
+    const headers = { 'Access-Control-Allow-Origin': demo.origin }
+    await page.route('**/forms/offline', (route) => route.fulfill({ status: 400, json: refusal, headers }), {
+      times: 1,
+    })
+    await page.getByRole('button', { name: 'Send details' }).click()
+    await page.getByText('Please enter an email address').waitFor()
+    expect(await email.evaluate((input) => input.matches(':focus'))).toBe(true)
+    expect(await page.getByText('We got your details.').count()).toBe(0)
+
+    await email.fill('ada@example.org')
+    await page.getByRole('button', { name: 'Send details' }).click()
+    await page.getByText('We got your details.').waitFor()
+    expect(await leadsOf(conversationId)).toMatchObject([{ fields: { email: 'ada@example.org' } }])
+    await configure({ offlineForm: false })
+  })
+})
+
+describe('a request for a screenshot', () => {
+  it('is granted with a chosen file: the picture is shown first, and its very bytes arrive', async () => {
+    const { page, sessionId, complaints } = await visit()
+    await online(page)
+    const commandId = await screenshotRequested(sessionId, 'To see your basket')
+    await page.getByRole('heading', { name: 'Support asks for a screenshot' }).waitFor()
+    await page.getByText('To see your basket', { exact: true }).waitFor()
+    await expectAccessible(page)
+    const chooser = page.waitForEvent('filechooser')
+    await page.getByRole('button', { name: 'Choose a picture' }).click()
+    const picture = await page.screenshot()
+    await (await chooser).setFiles({ name: 'basket.png', mimeType: 'image/png', buffer: picture })
+    await page.getByRole('img', { name: 'This is exactly what will be sent.' }).waitFor()
+    expect(await commandState(commandId)).toBe('requested')
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'Send picture' }).click()
+    await page.getByText('You sent a screenshot.').waitFor()
+
+    const sha256 = createHash('sha256').update(picture).digest('hex')
+    expect(await arrivedSha256(commandId)).toEqual({ told: sha256, real: sha256, contentType: 'image/png' })
+    expect(await page.locator('[data-service-widget] canvas').count()).toBe(0)
+    expect(complaints).toEqual([])
+  })
+
+  it('is granted by sharing the screen: one frame, without the chat in it, and the sharing has ended', async () => {
+    const { page, sessionId, complaints } = await visit()
+    await online(page)
+    await page.evaluate(`{
+      const own = navigator.mediaDevices.getDisplayMedia.bind(navigator.mediaDevices)
+      navigator.mediaDevices.getDisplayMedia = async (options) => (window.shared = await own(options))
+    }`)
+    const commandId = await screenshotRequested(sessionId)
+    await page.getByRole('button', { name: 'Share screen' }).click()
+    await page.getByRole('button', { name: 'Send picture' }).waitFor()
+    expect(await page.evaluate(`window.shared.getTracks().map((track) => track.readyState)`)).toEqual(['ended'])
+    await page.getByRole('button', { name: 'Send picture' }).click()
+    await page.getByText('You sent a screenshot.').waitFor()
+    const { told, real, contentType } = await arrivedSha256(commandId)
+    expect(real).toBe(told)
+    expect(contentType).toBe('image/png')
+    expect(complaints).toEqual([])
+  })
+
+  it('is denied, and nothing is captured', async () => {
+    const { page, sessionId, complaints } = await visit()
+    await online(page)
+    const commandId = await screenshotRequested(sessionId)
+    await page.getByRole('button', { name: 'No thanks' }).click()
+    await page.getByText('You did not share a screenshot.').waitFor()
+    expect(await commandState(commandId)).toBe('denied')
+    expect(await page.getByRole('button', { name: 'Share screen' }).count()).toBe(0)
+    expect(complaints).toEqual([])
+  })
+
+  it('counts down, expires with the picture before the visitor’s eyes, and nothing is sent', async () => {
+    const { page, sessionId, complaints } = await visit()
+    await online(page)
+    const commandId = await screenshotRequested(sessionId)
+    await page.getByText(/^Expires in 0:\d\d$/).waitFor()
+    await page.getByRole('button', { name: 'Share screen' }).click()
+    await page.getByRole('button', { name: 'Send picture' }).waitFor()
+    await page.getByText('The request for a screenshot has expired. Nothing was sent.').waitFor()
+    expect(await page.locator('[data-service-widget] canvas').count()).toBe(0)
+    expect(await commandState(commandId)).toBe('expired')
+    expect(complaints).toEqual([])
+  })
+
+  it('that the agent takes back is gone at once', async () => {
+    const { page, sessionId } = await visit()
+    await online(page)
+    const commandId = await screenshotRequested(sessionId)
+    await page.getByRole('button', { name: 'Share screen' }).waitFor()
+    await operator.commands.cancelCommand({ commandId })
+    await page.getByText('The request for a screenshot was taken back. Nothing was sent.').waitFor()
+    expect(await page.getByRole('button', { name: 'Share screen' }).count()).toBe(0)
+  })
+
+  it('says so where the browser shares nothing, and a file is still a way', async () => {
+    const { page, sessionId } = await visit()
+    await online(page)
+    await page.evaluate(
+      `navigator.mediaDevices.getDisplayMedia = () => Promise.reject(new DOMException('', 'NotAllowedError'))`,
+    )
+    const commandId = await screenshotRequested(sessionId)
+    await page.getByRole('button', { name: 'Share screen' }).click()
+    await page.getByText('Nothing was captured.').waitFor()
+    expect(await commandState(commandId)).toBe('requested')
+    const chooser = page.waitForEvent('filechooser')
+    await page.getByRole('button', { name: 'Choose a picture' }).click()
+    await (await chooser).setFiles({ name: 'a.png', mimeType: 'image/png', buffer: Buffer.from('no picture') })
+    await page.getByText('Please choose a PNG, JPEG or WebP picture.').waitFor()
+  })
+})
+
+describe('a request to go to another page', () => {
+  it('is accepted by keyboard, and its arrival is told by the page after', async () => {
+    const { page, sessionId, complaints } = await visit()
+    await online(page)
+    const url = `${demo.origin}/?lamp=dune`
+    const { command } = await operator.commands.requestNavigation({ sessionId, url, label: 'The lamp Dune' })
+    await page.getByRole('heading', { name: 'Support suggests a page' }).waitFor()
+    await page.getByText('The lamp Dune', { exact: true }).waitFor()
+    expect(await page.locator('[data-service-widget] .target-url').textContent()).toContain(new URL(demo.origin).host)
+    await expectAccessible(page)
+    expect(await commandState(command!.commandId)).toBe('requested')
+    await page.keyboard.press('Shift+Tab')
+    await page.keyboard.press('Shift+Tab')
+    expect(await page.getByRole('button', { name: 'Go to page' }).evaluate((one) => one.matches(':focus'))).toBe(true)
+    await page.keyboard.press('Enter')
+    await page.waitForURL(url)
+    await until('the arrival', async () => (await commandState(command!.commandId)) === 'completed')
+    const { command: after } = await operator.commands.getCommand({ commandId: command!.commandId })
+    expect(after?.transitions.map(({ state }) => state)).toEqual(['requested', 'accepted', 'completed'])
+    await page.getByText('You went to the suggested page.').waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  it('is declined, and the visitor stays', async () => {
+    const { page, sessionId } = await visit()
+    await online(page)
+    const { command } = await operator.commands.requestNavigation({ sessionId, url: `${demo.origin}/?lamp=dune` })
+    await page.getByRole('button', { name: 'No thanks' }).click()
+    await page.getByText('You stayed on this page.').waitFor()
+    expect(await commandState(command!.commandId)).toBe('declined')
+    expect(page.url()).toBe(`${demo.origin}/`)
+  })
+
+  it('is counted on the launcher while the chat is closed', async () => {
+    const { page, sessionId } = await visit()
+    await online(page)
+    await page.keyboard.press('Escape')
+    await operator.commands.requestNavigation({ sessionId, url: `${demo.origin}/?lamp=dune` })
+    await page.getByRole('button', { name: 'Open chat, 1 unread message' }).click()
+    await page.getByRole('heading', { name: 'Support suggests a page' }).waitFor()
+  })
+})
+
+describe('the page that the visitor is on', () => {
+  it('is known to operators after a change without a reload, without its query', async () => {
+    const { page, sessionId } = await visit()
+    await online(page)
+    await page.evaluate(`history.pushState({}, '', '/lamps/dune?token=secret#buy'); document.title = 'Dune'`)
+    await until('the page', async () => {
+      const { session } = await operator.sessions.getSession({ sessionId })
+      return session?.pageContext?.url === `${demo.origin}/lamps/dune` && session.pageContext.title === 'Dune'
+    })
+  })
+})

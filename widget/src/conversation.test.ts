@@ -1,0 +1,127 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createConversation } from './conversation.ts'
+import type { MessageState, ServiceMessage, WidgetEventMap } from './types.ts'
+
+const createdAt = '2026-11-20T12:00:00.000Z'
+const progress: MessageState[] = ['pending', 'queued', 'sent', 'delivered', 'read']
+/** Sequences 1 to 6; the odd ones are the visitor's own. */
+const sequences = [1, 2, 3, 4, 5, 6]
+const isOwn = (sequence: number) => sequence % 2 === 1
+
+function told(sequence: number, state: MessageState): ServiceMessage {
+  return {
+    messageId: `msg_${sequence}`,
+    conversationId: 'cnv_1',
+    sequence,
+    author: { kind: isOwn(sequence) ? 'visitor' : 'agent' },
+    body: `body ${sequence}`,
+    contentType: 'text',
+    state,
+    createdAt,
+    ...(isOwn(sequence) && { clientOperationId: `op_${sequence}`, sessionId: 'ses_1' }),
+  }
+}
+
+type News =
+  | { way: 'answer'; sequence: number }
+  | { way: 'event'; sequence: number }
+  | { way: 'page'; from: number; to: number; missed: boolean; state: MessageState }
+  | { way: 'state'; sequence: number; state: MessageState }
+  | { way: 'own'; sequence: number; state: 'retrying' | 'failed' }
+
+const sequence = fc.constantFrom(...sequences)
+const later = fc.constantFrom<MessageState>('queued', 'sent', 'delivered', 'read')
+const news: fc.Arbitrary<News> = fc.oneof(
+  fc.record({ way: fc.constant('answer' as const), sequence }),
+  fc.record({ way: fc.constant('event' as const), sequence }),
+  fc.record({ way: fc.constant('page' as const), from: sequence, to: sequence, missed: fc.boolean(), state: later }),
+  fc.record({ way: fc.constant('state' as const), sequence, state: later }),
+  fc.record({
+    way: fc.constant('own' as const),
+    sequence,
+    state: fc.constantFrom('retrying' as const, 'failed' as const),
+  }),
+)
+
+describe('the conversation', () => {
+  it('has each message once, in order, told once and only going forwards, whichever way and order the news comes in', () => {
+    fc.assert(
+      fc.property(fc.array(news, { maxLength: 40 }), (all) => {
+        const announced: string[] = []
+        const { messages, ...conversation } = createConversation({
+          emit(name, payload) {
+            if (name === 'message.accepted' || name === 'message.received') {
+              announced.push((payload as WidgetEventMap['message.received']).message.messageId!)
+            }
+          },
+        })
+        for (const own of sequences.filter(isOwn)) {
+          const input = { clientOperationId: `op_${own}`, body: `body ${own}`, contentType: 'text' as const }
+          conversation.addOwn({ input, createdAt })
+        }
+        const reached = new Map<string, number>()
+        for (const one of all) {
+          take(conversation, one)
+          const held = messages.all()
+          expect(new Set(held.map(({ body }) => body)).size).toBe(held.length)
+          expect(new Set(held.map(({ key }) => key)).size).toBe(held.length)
+          const accepted = held.flatMap((message) => message.sequence ?? [])
+          expect(accepted).toEqual(accepted.toSorted((a, b) => a - b))
+          expect(held.slice(accepted.length).every((message) => message.sequence === undefined)).toBe(true)
+          for (const { body, state, messageId } of held) {
+            if (!messageId) continue
+            const now = progress.indexOf(state)
+            expect(now).toBeGreaterThanOrEqual(reached.get(body) ?? progress.indexOf('queued'))
+            reached.set(body, now)
+          }
+        }
+        expect(new Set(announced).size).toBe(announced.length)
+        conversation.take(told(6, 'queued'), true)
+        for (const rest of sequences) conversation.take(told(rest, 'queued'), true)
+        expect(messages.all().map((message) => message.sequence)).toEqual(sequences)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('counts as unread what others wrote after the place that was read', () => {
+    const counts: number[] = []
+    const conversation = createConversation({
+      emit(name, payload) {
+        if (name === 'unread.changed') counts.push((payload as WidgetEventMap['unread.changed']).count)
+      },
+    })
+    conversation.setReadTo(2)
+    for (const each of sequences) conversation.take(told(each, 'queued'), true)
+    conversation.tellChanged()
+    expect(conversation.unread()).toBe(2)
+    conversation.setReadTo(6)
+    expect(counts).toEqual([2, 0])
+  })
+})
+
+function take(conversation: Omit<ReturnType<typeof createConversation>, 'messages'>, one: News) {
+  if (one.way === 'answer') {
+    const { clientOperationId, messageId, sessionId, conversationId, state } = told(one.sequence, 'queued')
+    if (!clientOperationId || !sessionId) return
+    const ids = { clientOperationId, messageId, sessionId, conversationId }
+    conversation.takeAnswer({ ...ids, sequence: one.sequence, state, acceptedAt: createdAt })
+  } else if (one.way === 'event') {
+    const type = isOwn(one.sequence) ? 'message.accepted' : 'message.received'
+    const data = { message: told(one.sequence, 'queued') }
+    conversation.takeEvent(
+      { id: `e1-${one.sequence}`, sequence: one.sequence, type, occurredAt: createdAt, data },
+      () => {},
+    )
+  } else if (one.way === 'page') {
+    const page = sequences.filter((each) => each >= one.from && each <= one.to)
+    for (const each of page) conversation.take(told(each, one.state), one.missed)
+  } else if (one.way === 'state') {
+    const data = { messageId: `msg_${one.sequence}`, state: one.state }
+    const type = 'message.state.changed'
+    conversation.takeEvent({ id: 'e1-9', sequence: 9, type, occurredAt: createdAt, data }, () => {})
+  } else {
+    conversation.setOwnState(`op_${one.sequence}`, one.state, { code: 'network_error', recoverable: true })
+  }
+}

@@ -1,0 +1,152 @@
+import type { Handler } from './events.ts'
+import { createFeatureApi } from './feature-api.ts'
+import { createFeatureRecords } from './feature-record.ts'
+import { createForms, type Forms } from './forms.ts'
+import type { FeaturesDeps } from './late-features.ts'
+import { createLateRequests, type LateRequests } from './late-requests.ts'
+import { createPageReports } from './page-reports.ts'
+import { createPresence } from './presence.ts'
+import type { Activity, PageContext, Presence, StreamEvent, WidgetEventMap } from './types.ts'
+import { createVisitorTyping } from './visitor-typing.ts'
+
+/** What the client offers beside messages. */
+export interface FeatureOperations {
+  /** Fetches now what is otherwise fetched when one of these is first needed. Never rejects. */
+  prepare(): Promise<void>
+  /** The visitor has changed the text: tells the agents, seldom enough. Ends by itself, and with the message. */
+  startTyping(): void
+  /** The text is empty, or the field was left. */
+  stopTyping(): void
+  /**
+   * The visitor is on another page. Reported in a moment, without query and fragment, where the installation wants it.
+   *
+   * @param page the page asked for with `pageContext` if left out.
+   */
+  updatePageContext(page?: PageContext): void
+  presence(): Presence
+  /** What happened in the conversation beside messages, oldest first. */
+  activity(): readonly Activity[]
+  /** Agents' requests that wait for the visitor, oldest first. */
+  requests: LateRequests['all']
+  acknowledgeNavigation: LateRequests['acknowledgeNavigation']
+  acknowledgeScreenshot: LateRequests['acknowledgeScreenshot']
+  uploadScreenshot: LateRequests['uploadScreenshot']
+  dismissRequest: LateRequests['dismiss']
+  /** The form to fill in before the first message. */
+  formDue: Forms['due']
+  formState: Forms['state']
+  submitForm: Forms['submit']
+}
+
+export interface LateDeps {
+  /** How far this browser's clock is ahead of the service's, at most. Milliseconds. */
+  aheadMs(): number
+}
+
+export interface Features {
+  operations: FeatureOperations
+  /** What the page before left is read. */
+  load(): void
+  /** The client's own events. */
+  told: {
+    [Name in 'session.ready' | 'message.queued' | 'messages.changed' | 'connection.changed']: Handler<
+      WidgetEventMap[Name]
+    >
+  }
+  /** An event of the stream, in order. */
+  takeEvent(event: StreamEvent): void
+}
+
+/** Typing, presence, forms, agents' requests and page reports of one client. */
+export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
+  const { platform, emitter, config, pageContext, grants, messages } = deps
+  const api = createFeatureApi(deps.api, platform.upload)
+  const records = createFeatureRecords(platform.storage, deps.siteKey)
+  const may = (capability: string) => hasSession && config()?.capabilities[capability] !== false
+  const parts = { api, platform, emitter, records, config, grants, aheadMs: deps.aheadMs }
+  const presence = createPresence({ clock: platform.clock, emitter, records, messages })
+  const supports = { navigation: false, screenshots: false, ...deps.supports }
+  const requests = createLateRequests({ ...parts, presence, supports })
+  const forms = createForms({ ...parts, presence })
+  const typing = createVisitorTyping({
+    clock: platform.clock,
+    isAllowed: () => may('typing') && platform.lifecycle.isOnline(),
+    tell: (state) => grants()((grant) => api.setTyping(state, grant)),
+  })
+  const pages = createPageReports({
+    clock: platform.clock,
+    isAllowed: () => may('pageContext'),
+    current: pageContext,
+    report: (page) => grants()((grant) => api.reportPage(page, grant)),
+  })
+  let hasSession = false
+  records.load()
+
+  platform.lifecycle.subscribe((signal) => {
+    // A page that comes back from the browser's memory has missed what the pages after it did.
+    if (signal !== 'pageshow' || !hasSession) return
+    records.load()
+    requests.begin()
+  })
+
+  return {
+    load: records.load,
+
+    told: {
+      'session.ready': ({ session: { sessionId } }) => {
+        const isOther = records.begin(sessionId)
+        hasSession = true
+        if (isOther) {
+          requests.stop()
+          forms.reset()
+          presence.reset()
+        }
+        takeMessages()
+        typing.reset()
+        requests.begin()
+        forms.resume()
+      },
+      'message.queued': () => {
+        typing.stops()
+        if (!records.current().hasWritten) records.change({ hasWritten: true })
+      },
+      'messages.changed': takeMessages,
+      'connection.changed': ({ state }) => {
+        if (state !== 'ended' && state !== 'idle') return
+        hasSession = false
+        requests.stop()
+        forms.stop()
+        pages.stop()
+        if (state === 'ended') records.forget()
+        presence.reset()
+      },
+    },
+
+    takeEvent(event) {
+      presence.takeEvent(event)
+      requests.takeEvent(event)
+    },
+
+    operations: {
+      prepare: () => Promise.resolve(),
+      startTyping: typing.writes,
+      stopTyping: typing.stops,
+      updatePageContext: pages.update,
+      presence: presence.presence,
+      activity: presence.activity,
+      requests: requests.all,
+      acknowledgeNavigation: requests.acknowledgeNavigation,
+      acknowledgeScreenshot: requests.acknowledgeScreenshot,
+      uploadScreenshot: requests.uploadScreenshot,
+      dismissRequest: requests.dismiss,
+      formDue: forms.due,
+      formState: forms.state,
+      submitForm: forms.submit,
+    },
+  }
+
+  function takeMessages() {
+    if (records.current().hasWritten || !messages().some(({ author }) => author.kind === 'visitor')) return
+    records.change({ hasWritten: true })
+  }
+}

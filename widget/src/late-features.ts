@@ -1,0 +1,123 @@
+import type { SupportedRequests } from './agent-requests.ts'
+import type { Api } from './api.ts'
+import { WidgetError } from './errors.ts'
+import type { Emitter } from './events.ts'
+import type { FeatureOperations, Features } from './features.ts'
+import type { Platform } from './platform.ts'
+import { featureRecordKey } from './session-record.ts'
+import type { PageContext, SessionView, StreamEvent, WidgetConfig, WidgetEventMap, WidgetMessage } from './types.ts'
+
+/** Makes calls with the grants of one session, and of no other that may follow it. */
+export type Grants = () => <Answer>(call: (grant: string) => Promise<Answer>) => Promise<Answer>
+
+export interface FeaturesDeps {
+  api: Pick<Api, 'call' | 'exchange'>
+  platform: Platform
+  emitter: Emitter<WidgetEventMap>
+  siteKey: string
+  supports?: Partial<SupportedRequests>
+  config(): WidgetConfig | undefined
+  session(): SessionView | undefined
+  messages(): readonly WidgetMessage[]
+  pageContext(): PageContext | undefined
+  /** Of the present session. */
+  grants: Grants
+}
+
+/** What is answered while nothing is loaded. */
+const unloaded = {
+  presence: { typing: [], isClosed: false },
+  activity: [],
+  requests: [],
+  formDue: undefined,
+  formState: { status: 'open' },
+  stopTyping: undefined,
+  dismissRequest: undefined,
+}
+
+const answers = ['acknowledgeNavigation', 'acknowledgeScreenshot', 'uploadScreenshot', 'submitForm'] as const
+
+/**
+ * What a chat has beside messages (typing, presence, forms, agents' requests, page reports) is fetched when it is first needed:
+ * an event of it arrives, the page asks for it, the installation has a form, or the page before left something of it.
+ */
+export function createLateFeatures(deps: FeaturesDeps) {
+  const { emitter, platform, siteKey, config } = deps
+  let features: Features | undefined
+  let loading: Promise<Features> | undefined
+  let waiting: StreamEvent[] = []
+  let aheadMs = Number.POSITIVE_INFINITY
+
+  // Subscribed before anybody else: whoever hears of it finds this done.
+  for (const name of ['session.ready', 'message.queued', 'messages.changed', 'connection.changed'] as const)
+    emitter.on(name, (payload) => features?.told[name](payload as never))
+
+  return {
+    /** A page begins: what the one before it left is read. Never rejects. */
+    async start() {
+      waiting = []
+      if (features) features.load()
+      else if (platform.storage.getItem(featureRecordKey(siteKey))) await load().catch(ignored)
+    },
+
+    /** The configuration is there. Resolves when it is known which form is due. */
+    async configure() {
+      const { preChat, offline } = config()?.forms ?? {}
+      if (preChat || offline) await load().catch(ignored)
+    },
+
+    /** An event of the stream, in order. */
+    takeEvent(event: StreamEvent) {
+      // How far this clock is ahead: a live event tells it best, one of a replay only says that it is not more.
+      const sinceMs = platform.clock.now() - Date.parse(event.occurredAt)
+      if (sinceMs < aheadMs) aheadMs = sinceMs
+      if (features) return features.takeEvent(event)
+      if (/^(typing|agent|conv|nav|screen)/.test(event.type)) waiting.push(event)
+      if (waiting[0]) load().catch(ignored)
+    },
+
+    operations: {
+      ...each(Object.keys(unloaded) as (keyof typeof unloaded)[], (name) => (...given) => {
+        return features ? (features.operations[name] as Call)(...given) : unloaded[name]
+      }),
+      prepare: () => load().then(ignored, ignored),
+      ...each(answers, later),
+      ...each(['startTyping', 'updatePageContext'] as const, unanswered),
+    } as unknown as FeatureOperations,
+  }
+
+  function later(name: keyof FeatureOperations): Call {
+    const run = ({ operations }: Features, given: unknown[]) => (operations[name] as Call)(...given)
+    return (...given) => (features ? run(features, given) : load().then((loaded) => run(loaded, given)))
+  }
+
+  /** Nobody waits for the answer. */
+  function unanswered(name: keyof FeatureOperations): Call {
+    return (...given) => void Promise.resolve(later(name)(...given)).catch(ignored)
+  }
+
+  function load(): Promise<Features> {
+    loading ??= import('./features.ts').then(
+      ({ createFeatures }) => {
+        features = createFeatures({ ...deps, aheadMs: () => aheadMs })
+        const session = deps.session()
+        if (session) features.told['session.ready']({ session })
+        for (const event of waiting) features.takeEvent(event)
+        waiting = []
+        return features
+      },
+      () => {
+        loading = undefined
+        throw new WidgetError('network_error', { retryable: true })
+      },
+    )
+    return loading
+  }
+}
+
+type Call = (...given: unknown[]) => unknown
+
+const each = <Name extends string>(names: readonly Name[], made: (name: Name) => Call) =>
+  Object.fromEntries(names.map((name) => [name, made(name)]))
+
+function ignored() {}

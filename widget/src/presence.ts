@@ -1,0 +1,112 @@
+import type { Emitter } from './events.ts'
+import type { FeatureRecords } from './feature-record.ts'
+import type { Clock, TimerId } from './platform.ts'
+import type { Activity, Agent, MessageAuthor, Presence, StreamEvent, WidgetEventMap, WidgetMessage } from './types.ts'
+
+/** A start of typing ends by itself after this, whether or not its end is told. */
+const typingLastsMs = 8_000
+const activityAtMost = 40
+
+export interface PresenceDeps {
+  clock: Clock
+  emitter: Emitter<WidgetEventMap>
+  records: FeatureRecords
+  /** The messages held so far. */
+  messages(): readonly WidgetMessage[]
+}
+
+export type PresenceKeeper = ReturnType<typeof createPresence>
+
+/** Who takes care of the conversation, who types, and what happened in it beside messages. */
+export function createPresence({ clock, emitter, records, messages }: PresenceDeps) {
+  const typing = new Map<string, { author: MessageAuthor; timer: TimerId }>()
+  let lastSequence = 0
+
+  emitter.on('message.received', ({ message }) => {
+    note(message.sequence)
+    if (message.author.kind === 'agent' && stopTyping(message.author)) tell()
+  })
+  emitter.on('message.accepted', ({ message }) => note(message.sequence))
+  emitter.on('messages.changed', ({ messages }) => {
+    for (const { sequence } of messages) note(sequence)
+  })
+
+  for (const { sequence } of messages()) note(sequence)
+
+  return {
+    presence,
+
+    activity: (): readonly Activity[] => records.current().activity,
+
+    /** Writes down what came of an agent's request, after what was said so far. */
+    add,
+
+    takeEvent({ type, sequence, occurredAt, data }: StreamEvent) {
+      note(sequence)
+      if (type === 'typing.started' || type === 'typing.stopped') {
+        const author = data.author as MessageAuthor | undefined
+        if (author?.kind !== 'agent') return
+        stopTyping(author)
+        if (type === 'typing.started') startTyping(author)
+        tell()
+      } else if (type === 'agent.assigned' || type === 'agent.unassigned') {
+        const agent = data.agent as Agent | undefined
+        if (typeof agent?.displayName !== 'string') return
+        const isAssigned = type === 'agent.assigned'
+        if (isAssigned) records.change({ agent })
+        else if (records.current().agent?.displayName === agent.displayName) records.change({ agent: undefined })
+        add(type, { agentName: agent.displayName, sequence, at: occurredAt })
+      } else if (type === 'conversation.closed' || type === 'conversation.reopened') {
+        records.change({ isClosed: type === 'conversation.closed' })
+        add(type, { sequence, at: occurredAt })
+      }
+    },
+
+    reset() {
+      for (const { timer } of typing.values()) clock.clearTimeout(timer)
+      typing.clear()
+      lastSequence = 0
+      tell()
+    },
+  }
+
+  function presence(): Presence {
+    const { agent, isClosed } = records.current()
+    return { agent, isClosed, typing: [...typing.values()].map(({ author }) => author) }
+  }
+
+  function add(type: Activity['type'], about: Partial<Omit<Activity, 'type'>> = {}) {
+    const at = new Date(clock.now()).toISOString()
+    const { activity } = records.current()
+    const key = `${type}-${about.sequence ?? at}-${activity.length}`
+    const isKnown = activity.some((one) => one.type === type && one.sequence === about.sequence)
+    if (about.sequence !== undefined && isKnown) return
+    const entry = { key, type, at, sequence: lastSequence, ...about }
+    records.change({ activity: [...activity, entry].slice(-activityAtMost) })
+    tell()
+  }
+
+  function note(sequence: number | undefined) {
+    if (sequence !== undefined && sequence > lastSequence) lastSequence = sequence
+  }
+
+  function startTyping(author: MessageAuthor) {
+    const timer = clock.setTimeout(() => {
+      typing.delete(nameOf(author))
+      emitter.emit('typing.stopped', { author })
+      tell()
+    }, typingLastsMs)
+    typing.set(nameOf(author), { author, timer })
+  }
+
+  function stopTyping(author: MessageAuthor): boolean {
+    clock.clearTimeout(typing.get(nameOf(author))?.timer)
+    return typing.delete(nameOf(author))
+  }
+
+  function tell() {
+    emitter.emit('presence.changed', { presence: presence(), activity: records.current().activity })
+  }
+}
+
+const nameOf = ({ displayName = '' }: MessageAuthor) => displayName

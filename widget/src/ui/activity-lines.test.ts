@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest'
+import type { Activity, WidgetMessage } from '../types.ts'
+import { withActivity } from './activity-lines.ts'
+import { englishTexts as texts } from './texts.ts'
+
+const at = '2026-11-20T12:00:00.000Z'
+const message = (sequence: number | undefined, body: string): WidgetMessage => ({
+  key: body,
+  sequence,
+  body,
+  author: { kind: 'visitor' },
+  contentType: 'text',
+  state: 'queued',
+  createdAt: at,
+})
+const line = (type: Activity['type'], sequence: number): Activity => ({
+  key: `${type}-${sequence}`,
+  type,
+  sequence,
+  at,
+})
+const bodies = (messages: readonly WidgetMessage[]) => messages.map(({ body }) => body)
+
+it('puts each line after what was said before it, and before what is still to be sent', () => {
+  const messages = [message(1, 'one'), message(4, 'four'), message(undefined, 'unsent')]
+  const activity = [line('form.submitted', 0), line('conversation.closed', 2), line('screenshot.uploaded', 4)]
+  expect(bodies(withActivity(messages, activity, { texts, hasOlder: false }))).toEqual([
+    texts.formSubmitted,
+    'one',
+    texts.conversationClosed,
+    'four',
+    texts.requestOutcomes.screenshot.uploaded,
+    'unsent',
+  ])
+})
+
+it('keeps back what belongs to messages that are not loaded, and what has no words', () => {
+  const activity = [line('conversation.closed', 2), line('navigation.accepted', 60), line('conversation.reopened', 61)]
+  const messages = [message(50, 'fifty'), message(60, 'sixty')]
+  expect(bodies(withActivity(messages, activity, { texts, hasOlder: true }))).toEqual([
+    'fifty',
+    'sixty',
+    texts.conversationReopened,
+  ])
+})
+
+it('shows lines where nobody has said anything yet, and none of its own', () => {
+  expect(bodies(withActivity([], [line('form.submitted', 0)], { texts, hasOlder: false }))).toEqual([
+    texts.formSubmitted,
+  ])
+  expect(withActivity([], [], { texts, hasOlder: false })).toEqual([])
+})

@@ -1,0 +1,44 @@
+import type { Activity, WidgetMessage } from '../types.ts'
+import type { WidgetTexts } from './texts.ts'
+
+/** The messages with the quiet lines about what else happened, each where it happened. */
+export function withActivity(
+  messages: readonly WidgetMessage[],
+  activity: readonly Activity[],
+  { texts, hasOlder }: { texts: WidgetTexts; hasOlder: boolean },
+): readonly WidgetMessage[] {
+  const lines = activity.flatMap((one) => {
+    const body = textOf(one, texts)
+    return body ? [{ ...systemMessage, key: one.key, body, sequence: one.sequence, createdAt: one.at }] : []
+  })
+  // What happened before the oldest message held waits until that part of the history is loaded.
+  const oldest = hasOlder ? (messages.find(({ sequence }) => sequence !== undefined)?.sequence ?? 0) : 0
+  const shown = lines.filter(({ sequence }) => sequence >= oldest)
+  const place = ({ sequence }: WidgetMessage) => sequence ?? Number.POSITIVE_INFINITY
+  const merged: WidgetMessage[] = [...messages]
+  for (const line of shown) {
+    const after = merged.findLastIndex((one) => place(one) <= line.sequence)
+    merged.splice(after + 1, 0, line)
+  }
+  return merged
+}
+
+const systemMessage = {
+  author: { kind: 'system' as const },
+  contentType: 'text',
+  state: 'sent' as const,
+}
+
+function textOf({ type, agentName = '' }: Activity, texts: WidgetTexts): string | undefined {
+  if (type === 'agent.assigned') return texts.agentAssigned(agentName)
+  if (type === 'agent.unassigned') return texts.agentUnassigned(agentName)
+  if (type === 'conversation.closed') return texts.conversationClosed
+  if (type === 'conversation.reopened') return texts.conversationReopened
+  if (type === 'form.submitted') return texts.formSubmitted
+  if (type === 'request.resolved') return texts.requestProblems.resolved
+  const [kind, outcome] = type.split('.') as [
+    'navigation' | 'screenshot',
+    keyof (typeof texts.requestOutcomes)['navigation'],
+  ]
+  return texts.requestOutcomes[kind][outcome]
+}

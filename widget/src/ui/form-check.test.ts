@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import type { FormField } from '../types.ts'
+import { autocompleteOf, brokenRule } from './form-check.ts'
+
+const field = (part: Partial<FormField>): FormField => ({
+  name: 'field',
+  label: 'Field',
+  type: 'text',
+  required: true,
+  maxLength: 20,
+  ...part,
+})
+
+describe('what a visitor filled in', () => {
+  it.each([
+    [{}, '', 'required'],
+    [{}, '   ', 'required'],
+    [{ required: false }, '', undefined],
+    [{}, 'x'.repeat(20), undefined],
+    [{}, 'x'.repeat(21), 'maxLength'],
+    [{ type: 'email' as const }, 'ada@example.com', undefined],
+    [{ type: 'email' as const }, 'ada@example', 'format'],
+    [{ type: 'email' as const }, 'ada at example', 'format'],
+    [{ type: 'email' as const }, '@example.com', 'format'],
+    [{ type: 'tel' as const }, '+43 (660) 12-34', undefined],
+    [{ type: 'tel' as const }, 'call me', 'format'],
+    [{ type: 'tel' as const }, '12', 'format'],
+  ])('in %j as %j breaks %s', (part, value, rule) => {
+    expect(brokenRule(field(part), value)).toBe(rule)
+  })
+
+  it('is offered by the browser where the field says what it is for', () => {
+    expect(autocompleteOf(field({ type: 'email', name: 'x' }))).toBe('email')
+    expect(autocompleteOf(field({ name: 'First_Name' }))).toBe('given-name')
+    expect(autocompleteOf(field({ name: 'order' }))).toBe('off')
+    expect(autocompleteOf(field({ type: 'textarea', name: 'name' }))).toBe('off')
+  })
+})

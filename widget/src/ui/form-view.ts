@@ -1,0 +1,149 @@
+import type { FormDefinition, FormField, FormState, WidgetConfig } from '../types.ts'
+import actionsCss from './actions.css?inline'
+import { element, setAttributes } from './elements.ts'
+import { autocompleteOf, brokenRule } from './form-check.ts'
+import formsCss from './forms.css?inline'
+import { safeHref } from './linkify.ts'
+import type { WidgetTexts } from './texts.ts'
+
+export const formStyles = [actionsCss, formsCss]
+
+export interface FormViewDeps {
+  texts: WidgetTexts
+  form: FormDefinition
+  isOffline: boolean
+  consent: WidgetConfig['consent']
+  onSubmit(fields: Record<string, string>): void
+  /** The visitor goes on without it; left out where that is not possible. */
+  onSkip?: () => void
+}
+
+export type FormView = ReturnType<typeof createFormView>
+
+interface Entry {
+  field: FormField
+  control: HTMLInputElement | HTMLTextAreaElement
+  problem: HTMLElement
+}
+
+/** A form of the installation. What was typed stays in it until the service has it. */
+export function createFormView({ texts, form, isOffline, consent, onSubmit, onSkip }: FormViewDeps) {
+  const entries = form.fields.map(createEntry)
+  const failure = element('p', { class: 'form-failure', role: 'alert', hidden: true })
+  const submit = element('button', { class: 'primary', type: 'submit' })
+  const skip = element('button', { class: 'quiet', type: 'button', hidden: !onSkip })
+  skip.textContent = isOffline ? texts.writeInstead : texts.skipForm
+  skip.addEventListener('click', () => onSkip?.())
+  const title = element('h3', { class: 'form-title' }, isOffline ? texts.offlineTitle : texts.preChatTitle)
+  const view = element(
+    'form',
+    { class: 'form-view', novalidate: true },
+    title,
+    element('p', { class: 'form-intro' }, isOffline ? texts.offlineIntro : texts.preChatIntro),
+    ...entries.map(({ box }) => box),
+    element(
+      'div',
+      { class: 'form-foot' },
+      ...consentLine(),
+      failure,
+      element('div', { class: 'actions' }, submit, skip),
+    ),
+  )
+  view.addEventListener('submit', (event) => {
+    event.preventDefault()
+    if (submit.getAttribute('aria-disabled') === 'true') return
+    const broken = entries.filter(check)
+    if (broken.length > 0) return broken[0]!.control.focus()
+    onSubmit(Object.fromEntries(entries.flatMap(({ field, control }) => givenBy(field, control))))
+  })
+  show({ status: 'open' })
+
+  return {
+    element: view,
+    show,
+    focus: () => entries[0]?.control.focus({ preventScroll: true }),
+  }
+
+  function show({ status, issues, error, fields }: FormState) {
+    const isSending = status === 'sending'
+    submit.textContent = isSending ? texts.submitting : isOffline ? texts.submitOffline : texts.submitPreChat
+    setAttributes(submit, { 'aria-disabled': String(isSending) })
+    // Read-only fields stay readable and keep the focus, disabled ones lose it.
+    for (const { field, control } of entries) {
+      control.readOnly = isSending
+      control.value ||= fields?.[field.name] ?? ''
+    }
+    let first: Entry | undefined
+    for (const entry of entries) {
+      const rule = issues?.[entry.field.name]
+      if (rule) tell(entry, rule)
+      first ??= rule ? entry : undefined
+    }
+    failure.hidden = status !== 'failed' || first !== undefined
+    failure.textContent = error && !failure.hidden ? texts.formFailed : ''
+    first?.control.focus()
+  }
+
+  function createEntry(field: FormField, index: number) {
+    const id = `field-${isOffline ? 'offline' : 'chat'}-${index}`
+    const isLong = field.type === 'textarea'
+    const attributes = {
+      class: 'input',
+      id,
+      name: field.name,
+      dir: 'auto',
+      maxlength: String(field.maxLength),
+      autocomplete: autocompleteOf(field),
+      'aria-required': field.required ? 'true' : undefined,
+      'aria-describedby': `${id}-problem`,
+      ...(isLong ? { rows: '3' } : { type: field.type }),
+    }
+    const control = isLong ? element('textarea', attributes) : element('input', attributes)
+    const problem = element('p', { class: 'field-problem', id: `${id}-problem`, hidden: true })
+    const hint = element('span', { class: 'hint' }, ` (${texts.optional})`)
+    const label = element('label', { for: id }, element('bdi', {}, field.label), ...(field.required ? [] : [hint]))
+    const entry = { field, control, problem, box: element('div', { class: 'form-field' }, label, control, problem) }
+    control.addEventListener('input', () => {
+      // A complaint goes away as soon as it is met. None comes before the visitor sends: one that appeared when a field was left
+      // would move the button away from under the pointer.
+      if (!problem.hidden && !brokenRule(field, control.value)) tell(entry, undefined)
+    })
+    return entry
+  }
+
+  function check(entry: Entry): boolean {
+    const rule = brokenRule(entry.field, entry.control.value)
+    tell(entry, rule)
+    return rule !== undefined
+  }
+
+  function tell({ field, control, problem }: Entry, rule: string | undefined) {
+    problem.hidden = rule === undefined
+    problem.textContent = rule === undefined ? '' : problemText(field, rule)
+    setAttributes(control, { 'aria-invalid': rule === undefined ? undefined : 'true' })
+  }
+
+  function problemText({ type, maxLength }: FormField, rule: string): string {
+    const { required, email, tel, other } = texts.fieldProblems
+    if (rule === 'required' || rule === 'minLength') return required
+    if (rule === 'maxLength') return texts.fieldProblems.maxLength(maxLength)
+    if (rule === 'format' && type === 'email') return email
+    return rule === 'format' && type === 'tel' ? tel : other
+  }
+
+  function consentLine(): Node[] {
+    if (!consent?.required) return []
+    const href = safeHref(consent.policyUrl ?? '')
+    const hint = element('span', { class: 'visually-hidden' }, ` (${texts.opensInNewTab})`)
+    const link = href
+      ? [' ', element('a', { href, target: '_blank', rel: 'noopener noreferrer' }, texts.privacyPolicy, hint)]
+      : []
+    return [element('p', { class: 'consent' }, texts.consentLine, ...link)]
+  }
+}
+
+/** An optional field left empty is not sent. */
+function givenBy({ name, type }: FormField, { value }: Entry['control']): [string, string][] {
+  const given = type === 'textarea' ? value : value.trim()
+  return given.trim() === '' ? [] : [[name, given]]
+}

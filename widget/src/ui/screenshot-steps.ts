@@ -1,0 +1,160 @@
+import { toWidgetError } from '../errors.ts'
+import type { AgentRequest } from '../types.ts'
+import { element } from './elements.ts'
+import { problemOf, type RequestCardDeps } from './request-card.ts'
+import { canCaptureScreen, captureScreen, drawPicture, imageTypes, pictureOf } from './screen-capture.ts'
+
+const defaultMaxBytes = 5 * 1024 * 1024
+
+export interface ScreenshotStepsDeps extends RequestCardDeps {
+  tell(text: string | undefined): void
+  onBusy(isBusy: boolean): void
+}
+
+/**
+ * Choose, look, send. The consent is told to the service when the visitor sends, with the very picture before their eyes, and
+ * not when they open the browser's dialog. No byte of it is kept after the request is over.
+ */
+export function createScreenshotSteps(
+  { id, purpose }: AgentRequest,
+  { client, texts, conceal, tell, onBusy }: ScreenshotStepsDeps,
+) {
+  const file = element('input', { type: 'file', accept: imageTypes.join(','), hidden: true, tabindex: '-1' })
+  const share = button('primary', texts.shareScreen, () => take(() => captureScreen(maxBytes(), conceal)))
+  const choose = button(canCaptureScreen() ? 'secondary' : 'primary', texts.chooseImage, () => file.click())
+  const decline = button('quiet', texts.noThanks, () => void refuse())
+  share.hidden = !canCaptureScreen()
+  file.addEventListener('change', () => {
+    const [chosen] = file.files ?? []
+    file.value = ''
+    if (chosen) void take(() => pictureOf(chosen, maxBytes()))
+  })
+
+  const canvas = element('canvas', { class: 'preview', role: 'img', 'aria-label': texts.screenshotPreview })
+  const send = button('primary', texts.sendScreenshot, () => void deliver())
+  const discard = button('quiet', texts.discard, () => showChoice())
+  const bar = element('progress', { class: 'bar', max: '1', 'aria-label': texts.uploading(0) })
+  const told = element('p', { class: 'note', 'aria-hidden': 'true' })
+  const stop = button('quiet', texts.stop, () => sending?.abort())
+
+  const choice = step(
+    ...(purpose ? [element('p', { class: 'purpose', dir: 'auto' }, purpose)] : []),
+    element('p', { class: 'note' }, texts.screenshotExplained),
+    element('div', { class: 'actions' }, share, choose, decline, file),
+  )
+  const look = step(canvas, element('p', { class: 'note' }, texts.screenshotPreview), actions(send, discard))
+  const upload = step(bar, told, actions(stop))
+  const body = element('div', { class: 'request-body' }, choice, look, upload)
+  let picture: Blob | undefined
+  let sending: AbortController | undefined
+  let isOver = false
+  let isTaking = false
+  showChoice()
+
+  return {
+    element: body,
+    update() {},
+    dispose() {
+      isOver = true
+      sending?.abort()
+      forget()
+    },
+  }
+
+  async function take(make: () => Promise<Blob | undefined>) {
+    if (isTaking) return
+    isTaking = true
+    tell(undefined)
+    try {
+      const taken = await make()
+      if (isOver) return
+      if (!taken) return tell(texts.requestProblems.notAnImage)
+      await drawPicture(canvas, taken)
+      if (isOver) return forget()
+      picture = taken
+      show(look, send)
+    } catch (error) {
+      tell(error instanceof RangeError ? texts.requestProblems.tooLarge : texts.requestProblems.notStarted)
+    } finally {
+      isTaking = false
+    }
+  }
+
+  async function deliver() {
+    if (!picture || sending) return
+    const controller = new AbortController()
+    sending = controller
+    tell(undefined)
+    showProgress(undefined)
+    show(upload, stop)
+    onBusy(true)
+    let attempt: 'consent' | 'picture' = 'consent'
+    try {
+      await client.acknowledgeScreenshot(id, 'granted')
+      attempt = 'picture'
+      await client.uploadScreenshot(id, picture, { onProgress: showProgress, signal: controller.signal })
+    } catch (error) {
+      const { code } = toWidgetError(error)
+      const { notUploaded, notAnswered } = texts.requestProblems
+      if (isOver) return
+      show(look, send)
+      if (code !== 'aborted') tell(problemOf(code, texts, attempt === 'consent' ? notAnswered : notUploaded))
+    } finally {
+      sending = undefined
+      onBusy(false)
+    }
+  }
+
+  async function refuse() {
+    tell(undefined)
+    await client.acknowledgeScreenshot(id, 'denied').catch((error) => {
+      if (!isOver) tell(problemOf(toWidgetError(error).code, texts, texts.requestProblems.notAnswered))
+    })
+  }
+
+  function showChoice() {
+    forget()
+    show(choice, share.hidden ? choose : share)
+  }
+
+  /** The focus follows where it was in the step before; it is not taken from the field where the visitor writes. */
+  function show(shown: HTMLElement, first: HTMLElement) {
+    const hadFocus = body.contains((body.getRootNode() as ShadowRoot).activeElement)
+    for (const one of [choice, look, upload]) one.hidden = one !== shown
+    if (hadFocus) first.focus({ preventScroll: true })
+  }
+
+  function showProgress(part: number | undefined) {
+    if (part === undefined) bar.removeAttribute('value')
+    else bar.value = part
+    // All bytes out is not yet all bytes there.
+    const text = texts.uploading(Math.min(99, Math.round((part ?? 0) * 100)))
+    told.textContent = text
+    bar.setAttribute('aria-label', text)
+  }
+
+  function forget() {
+    picture = undefined
+    canvas.width = 0
+    canvas.height = 0
+  }
+
+  function maxBytes(): number {
+    const asked = client.requests().find((one) => one.id === id)?.upload?.maxBytes
+    return asked ?? client.config()?.limits.screenshotMaxBytes ?? defaultMaxBytes
+  }
+}
+
+function step(...children: Node[]): HTMLElement {
+  return element('div', { class: 'step', hidden: true }, ...children)
+}
+
+function actions(...buttons: Node[]): HTMLElement {
+  return element('div', { class: 'actions' }, ...buttons)
+}
+
+function button(kind: 'primary' | 'secondary' | 'quiet', text: string, onClick: () => void): HTMLButtonElement {
+  const made = element('button', { class: kind, type: 'button' }, text)
+  made.addEventListener('click', onClick)
+  return made
+}

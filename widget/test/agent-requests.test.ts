@@ -1,0 +1,270 @@
+import { createHash } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { KeyValueStorage } from '../src/storage.ts'
+import { createClientHarness, until } from './client-harness.ts'
+import { createManualClock } from './manual-clock.ts'
+import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+
+let server: ScenarioServer
+let clock: ReturnType<typeof createManualClock>
+beforeEach(async () => {
+  clock = createManualClock()
+  server = await startScenarioServer({
+    now: clock.now,
+    config: { capabilities: { navigation: true, screenshots: true } },
+  })
+})
+afterEach(() => server.close())
+
+const both = { navigation: true, screenshots: true }
+
+async function started(supports: Partial<typeof both> | undefined = both, storage?: KeyValueStorage) {
+  const harness = createClientHarness(server, 'pk_friendly', { clock, storage, options: { supports } })
+  await harness.started()
+  return harness
+}
+
+const conversation = () => server.conversation('pk_friendly')
+const ask = (kind: 'navigation' | 'screenshot', about: Record<string, unknown> = {}) =>
+  server.features.request(
+    conversation(),
+    kind,
+    kind === 'navigation' ? { url: 'http://shop.test/sale', ...about } : about,
+  )
+const acknowledgements = (id: string) => server.requests.filter(({ path }) => path.includes(`/${id}/acknowledgements`))
+const lines = (harness: Awaited<ReturnType<typeof started>>) => harness.client.activity().map(({ type }) => type)
+const png = () =>
+  new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3])], { type: 'image/png' })
+
+describe('a request to go to another page', () => {
+  it('is told once with what it is about, and both steps of the answer get through', async () => {
+    const harness = await started()
+    const id = ask('navigation', { label: 'The autumn sale' })
+    await until(() => harness.count('navigation.requested') === 1)
+    expect(harness.client.requests()).toMatchObject([
+      { id, kind: 'navigation', url: 'http://shop.test/sale', label: 'The autumn sale', state: 'requested' },
+    ])
+    await harness.client.acknowledgeNavigation(id, 'accepted')
+    expect(harness.client.requests()[0]?.state).toBe('accepted')
+    await harness.client.acknowledgeNavigation(id, 'completed')
+    expect(server.features.commandState(id)).toBe('completed')
+    expect(harness.client.requests()).toEqual([])
+    expect(lines(harness)).toEqual(['navigation.completed'])
+    harness.client.stop()
+  })
+
+  it('is one answer though the answer to it is lost, and though it is pressed twice', async () => {
+    const harness = await started()
+    const id = ask('navigation')
+    await until(() => harness.client.requests().length === 1)
+    server.features.failNext('acknowledgements', 'lost')
+    const answers = [
+      harness.client.acknowledgeNavigation(id, 'declined'),
+      harness.client.acknowledgeNavigation(id, 'declined'),
+    ]
+    await until(
+      () => acknowledgements(id).length === 2,
+      () => clock.advance(1_000),
+    )
+    await Promise.all(answers)
+    expect(new Set(acknowledgements(id).map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
+    expect(server.features.commandState(id)).toBe('declined')
+    harness.client.stop()
+  })
+
+  it('that was accepted is still known on the page after, which tells the arrival', async () => {
+    const before = await started()
+    const id = ask('navigation')
+    await until(() => before.client.requests().length === 1)
+    await before.client.acknowledgeNavigation(id, 'accepted')
+    before.client.stop()
+    const after = await started(both, before.storage)
+    expect(after.client.requests()).toMatchObject([{ id, state: 'accepted', url: 'http://shop.test/sale' }])
+    clock.advance(200_000)
+    await after.client.acknowledgeNavigation(id, 'completed')
+    expect(server.features.commandState(id)).toBe('completed')
+    expect(after.count('navigation.requested')).toBe(0)
+    after.client.stop()
+  })
+
+  it('waits on the page after a reload, until it expires', async () => {
+    const before = await started()
+    const id = ask('navigation')
+    await until(() => before.client.requests().length === 1)
+    before.client.stop()
+    const after = await started(both, before.storage)
+    expect(after.client.requests()).toMatchObject([{ id, state: 'requested' }])
+    clock.advance(120_000)
+    expect(after.client.requests()).toEqual([])
+    expect(lines(after)).toEqual(['navigation.expired'])
+    after.client.stop()
+  })
+
+  it.each(['javascript:alert(1)', 'data:text/html,x', 'not an address', ''])('to %j is never shown', async (url) => {
+    const harness = await started()
+    const id = ask('navigation', { url })
+    await until(() => server.features.commandState(id) === 'unsupported')
+    expect(harness.count('navigation.requested')).toBe(0)
+    harness.client.stop()
+  })
+})
+
+describe('a request for a screenshot', () => {
+  it('is granted, and the very bytes arrive', async () => {
+    const harness = await started()
+    const id = ask('screenshot', { purpose: 'To see the error' })
+    await until(() => harness.count('screenshot.requested') === 1)
+    const answer = await harness.client.acknowledgeScreenshot(id, 'granted')
+    expect(answer.upload?.maxBytes).toBe(5_242_880)
+    const image = png()
+    const uploaded = await harness.client.uploadScreenshot(id, image)
+    const sha256 = createHash('sha256')
+      .update(Buffer.from(await image.arrayBuffer()))
+      .digest('hex')
+    expect(uploaded).toMatchObject({ state: 'uploaded', sha256 })
+    const upload = server.requests.find(({ path }) => path.endsWith('/upload'))
+    expect(upload?.headers['content-type']).toBe('image/png')
+    expect(lines(harness)).toEqual(['screenshot.uploaded'])
+    harness.client.stop()
+  })
+
+  it('is uploaded with one key over its attempts, and not before consent', async () => {
+    const harness = await started()
+    const id = ask('screenshot')
+    await until(() => harness.client.requests().length === 1)
+    await harness.client.acknowledgeScreenshot(id, 'granted')
+    server.features.failNext('/upload', { status: 503, code: 'ServiceUnavailable' }, 'lost')
+    const uploads = () => server.requests.filter(({ path }) => path.endsWith('/upload'))
+    const uploading = harness.client.uploadScreenshot(id, png())
+    await until(
+      () => uploads().length === 3,
+      () => clock.advance(2_000),
+    )
+    await uploading
+    expect(new Set(uploads().map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
+    harness.client.stop()
+  })
+
+  it('can be stopped before it is uploaded, and stays open', async () => {
+    const harness = await started()
+    const id = ask('screenshot')
+    await until(() => harness.client.requests().length === 1)
+    await harness.client.acknowledgeScreenshot(id, 'granted')
+    const controller = new AbortController()
+    controller.abort()
+    const uploading = harness.client.uploadScreenshot(id, png(), { signal: controller.signal })
+    await expect(uploading).rejects.toMatchObject({ code: 'aborted' })
+    expect(server.features.uploads.size).toBe(0)
+    expect(harness.client.requests()).toHaveLength(1)
+    harness.client.stop()
+  })
+
+  it('has the time again for the upload once it is granted', async () => {
+    const harness = await started()
+    const id = ask('screenshot')
+    await until(() => harness.client.requests().length === 1)
+    clock.advance(100_000)
+    await harness.client.acknowledgeScreenshot(id, 'granted')
+    clock.advance(100_000)
+    expect(harness.client.requests()).toHaveLength(1)
+    clock.advance(20_000)
+    expect(harness.client.requests()).toEqual([])
+    expect(lines(harness)).toEqual(['screenshot.expired'])
+    harness.client.stop()
+  })
+})
+
+describe('any request', () => {
+  it('ends by this page’s clock, however wrong that is', async () => {
+    const harness = await started()
+    // Five minutes ahead of the service: a live event tells by how much.
+    clock.sleep(300_000)
+    const serverNow = () => clock.now() - 300_000
+    const expiresAt = new Date(serverNow() + 120_000).toISOString()
+    conversation().emit('screenshot.requested', { requestId: 'scr_late', expiresAt }, serverNow())
+    await until(() => harness.client.requests().length === 1)
+    clock.advance(119_000)
+    expect(harness.client.requests()).toHaveLength(1)
+    clock.advance(1_001)
+    expect(harness.client.requests()).toEqual([])
+    harness.client.stop()
+  })
+
+  it('that is taken back is gone', async () => {
+    const harness = await started()
+    const id = ask('screenshot')
+    await until(() => harness.client.requests().length === 1)
+    server.features.cancel(conversation(), id)
+    await until(() => harness.count('screenshot.cancelled') === 1)
+    expect(harness.client.requests()).toEqual([])
+    expect(lines(harness)).toEqual(['screenshot.cancelled'])
+    await expect(harness.client.acknowledgeScreenshot(id, 'granted')).rejects.toMatchObject({ code: 'request_unknown' })
+    expect(acknowledgements(id)).toEqual([])
+    harness.client.stop()
+  })
+
+  it.each([
+    ['CommandExpired', 410, ['screenshot.expired']],
+    ['CommandAlreadyResolved', 409, ['request.resolved']],
+    ['CommandNotFound', 404, []],
+  ])('that the service answers with %s is over, without another attempt', async (code, status, expected) => {
+    const harness = await started()
+    const id = ask('screenshot')
+    await until(() => harness.client.requests().length === 1)
+    server.features.failNext('acknowledgements', { status, code, retryable: false })
+    await expect(harness.client.acknowledgeScreenshot(id, 'granted')).rejects.toMatchObject({ code })
+    expect(harness.client.requests()).toEqual([])
+    expect(lines(harness)).toEqual(expected)
+    expect(acknowledgements(id)).toHaveLength(1)
+    harness.client.stop()
+  })
+
+  it('stays open where the answer does not get through, and can be answered again', async () => {
+    const harness = await started()
+    const id = ask('screenshot')
+    await until(() => harness.client.requests().length === 1)
+    server.features.failNext('acknowledgements', { status: 400, code: 'ValidationFailed', retryable: false })
+    await expect(harness.client.acknowledgeScreenshot(id, 'denied')).rejects.toMatchObject({ code: 'ValidationFailed' })
+    await harness.client.acknowledgeScreenshot(id, 'denied')
+    expect(server.features.commandState(id)).toBe('denied')
+    harness.client.stop()
+  })
+
+  it.each(['navigation', 'screenshot'] as const)(
+    'for a %s is answered as unsupported where the application does not say that it shows it',
+    async (kind) => {
+      const harness = await started({})
+      const id = ask(kind)
+      await until(() => server.features.commandState(id) === 'unsupported')
+      expect(harness.count(`${kind}.requested`)).toBe(0)
+      expect(harness.client.requests()).toEqual([])
+      harness.client.stop()
+    },
+  )
+
+  it('is answered as unsupported where the capability is off', async () => {
+    await server.close()
+    server = await startScenarioServer({
+      now: clock.now,
+      config: { capabilities: { navigation: false, screenshots: false } },
+    })
+    const harness = await started()
+    const id = ask('screenshot')
+    await until(() => server.features.commandState(id) === 'unsupported')
+    expect(harness.count('screenshot.requested')).toBe(0)
+    harness.client.stop()
+  })
+
+  it('is not asked again when its event comes again', async () => {
+    const harness = await started()
+    const id = ask('screenshot')
+    await until(() => harness.client.requests().length === 1)
+    await harness.client.acknowledgeScreenshot(id, 'denied')
+    const expiresAt = new Date(clock.now() + 100_000).toISOString()
+    conversation().emit('screenshot.requested', { requestId: id, expiresAt })
+    conversation().agentSays('Sorry')
+    await until(() => harness.bodies().length === 1)
+    expect(harness.client.requests()).toEqual([])
+    harness.client.stop()
+  })
+})

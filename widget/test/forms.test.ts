@@ -1,0 +1,162 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { KeyValueStorage } from '../src/storage.ts'
+import { createClientHarness, until } from './client-harness.ts'
+import { createManualClock } from './manual-clock.ts'
+import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+
+const forms = {
+  preChat: { fields: [{ name: 'email', label: 'Email', type: 'email', required: true, maxLength: 254 }] },
+  offline: { fields: [{ name: 'phone', label: 'Phone', type: 'tel', required: false, maxLength: 32 }] },
+}
+const advertised = { capabilities: { preChatForm: true, offlineForm: true }, forms }
+const fields = { email: 'ada@example.com' }
+
+let server: ScenarioServer
+let clock: ReturnType<typeof createManualClock>
+beforeEach(() => {
+  clock = createManualClock()
+})
+afterEach(() => server.close())
+
+async function started(config: Record<string, unknown> = advertised, storage?: KeyValueStorage) {
+  server = await startScenarioServer({ now: clock.now, config })
+  return resumed(storage)
+}
+
+async function resumed(storage?: KeyValueStorage) {
+  const harness = createClientHarness(server, 'pk_friendly', { clock, storage })
+  await harness.started()
+  return harness
+}
+
+const posts = () => server.seen('POST /forms/pre-chat')
+const keys = () => new Set(posts().map(({ headers }) => headers['idempotency-key']))
+
+describe('which form is due', () => {
+  it('is the pre-chat form before the first message, and none after it, nor after a reload', async () => {
+    const { client, states, storage } = await started()
+    expect(client.formDue()).toBe('preChat')
+    client.sendMessage('Hello')
+    expect(client.formDue()).toBeUndefined()
+    await until(() => states()[0] === 'queued')
+    client.stop()
+    const after = await resumed(storage)
+    expect(after.client.formDue()).toBeUndefined()
+    after.client.stop()
+  })
+
+  it('is the offline form while nobody is there', async () => {
+    const { client } = await started({ ...advertised, availability: { online: false } })
+    expect(client.formDue()).toBe('offline')
+    client.stop()
+  })
+
+  it.each([
+    ['the capability is off', { capabilities: { preChatForm: false }, forms }],
+    ['there are no fields', { capabilities: { preChatForm: true }, forms: { preChat: { fields: [] } } }],
+    ['there is no form', { capabilities: { preChatForm: true } }],
+  ])('is none where %s, and none can be submitted', async (_name, config) => {
+    const { client } = await started(config)
+    expect(client.formDue()).toBeUndefined()
+    await expect(client.submitForm('preChat', fields)).rejects.toMatchObject({ code: 'RouteNotAdvertised' })
+    expect(posts()).toEqual([])
+    client.stop()
+  })
+
+  it('is none once one was submitted, after a reload too, and again one in a new session', async () => {
+    const { client, storage } = await started()
+    expect(await client.submitForm('preChat', fields)).toEqual({ status: 'submitted' })
+    expect(client.formDue()).toBeUndefined()
+    client.stop()
+    const after = await resumed(storage)
+    expect(after.client.formDue()).toBeUndefined()
+    expect(after.client.activity().map(({ type }) => type)).toEqual(['form.submitted'])
+    server.endSessions('pk_friendly', 'session.expired', { status: 401, code: 'SessionExpired' })
+    await until(() => after.client.ended() !== undefined)
+    await after.client.startNew()
+    expect(after.client.formDue()).toBe('preChat')
+    after.client.stop()
+  })
+})
+
+describe('a submission', () => {
+  it('is one lead though the answer is lost, and said to be taken only after the service took it', async () => {
+    const { client, events } = await started()
+    server.features.failNext('/forms/', 'lost')
+    const submitting = client.submitForm('preChat', fields)
+    await until(() => posts().length === 1)
+    expect(client.formState('preChat').status).toBe('sending')
+    await until(
+      () => posts().length === 2,
+      () => clock.advance(1_000),
+    )
+    expect(await submitting).toEqual({ status: 'submitted' })
+    expect(server.features.leads).toEqual([fields])
+    expect(keys().size).toBe(1)
+    const states = events.filter(({ name }) => name === 'form.changed').map(({ payload }) => payload)
+    expect(states).toMatchObject([{ state: { status: 'sending' } }, { state: { status: 'submitted' } }])
+    client.stop()
+  })
+
+  it('goes on after a reload with its key, and its fields are then forgotten', async () => {
+    const { client, storage } = await started()
+    server.features.failNext('/forms/', { status: 503, code: 'ServiceUnavailable' })
+    void client.submitForm('preChat', fields)
+    await until(() => posts().length === 1)
+    expect(storage.getItem('service.widget.1.pk_friendly.features')).toContain('ada@example.com')
+    client.stop()
+    const after = await resumed(storage)
+    await until(() => after.client.formState('preChat').status === 'submitted')
+    expect(server.features.leads).toEqual([fields])
+    expect(keys().size).toBe(1)
+    expect(storage.getItem('service.widget.1.pk_friendly.features')).not.toContain('ada@example.com')
+    after.client.stop()
+  })
+
+  it('that is refused names the fields, is not repeated, and is another one when it comes again', async () => {
+    const { client, storage } = await started()
+    server.features.failNext('/forms/', {
+      status: 400,
+      code: 'ValidationFailed',
+      retryable: false,
+      issues: [{ path: '/fields/email', rule: 'format' }],
+    })
+    const state = await client.submitForm('preChat', fields)
+    expect(state).toMatchObject({ status: 'failed', issues: { email: 'format' }, error: { recoverable: false } })
+    expect(storage.getItem('service.widget.1.pk_friendly.features')).not.toContain('ada@example.com')
+    expect(client.formDue()).toBe('preChat')
+    expect(await client.submitForm('preChat', { email: 'ada@example.org' })).toEqual({ status: 'submitted' })
+    expect(keys().size).toBe(2)
+    client.stop()
+  })
+
+  it('that never gets through says so, and the same one later keeps its key', async () => {
+    const { client } = await started()
+    server.features.failNext(
+      '/forms/',
+      ...Array.from({ length: 6 }, () => ({ status: 503, code: 'ServiceUnavailable' })),
+    )
+    const submitting = client.submitForm('preChat', fields)
+    let state: unknown
+    void submitting.then((answer) => {
+      state = answer
+    })
+    await until(
+      () => state !== undefined,
+      () => clock.advance(5_000),
+    )
+    expect(state).toMatchObject({ status: 'failed', error: { code: 'ServiceUnavailable', recoverable: true } })
+    expect(posts()).toHaveLength(6)
+    expect(await client.submitForm('preChat', fields)).toEqual({ status: 'submitted' })
+    expect(keys().size).toBe(1)
+    client.stop()
+  })
+
+  it('pressed twice is one, and one that is done is not sent again', async () => {
+    const { client } = await started()
+    await Promise.all([client.submitForm('preChat', fields), client.submitForm('preChat', fields)])
+    await client.submitForm('preChat', fields)
+    expect(posts()).toHaveLength(1)
+    client.stop()
+  })
+})

@@ -1,0 +1,105 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { PageContext } from '../src/types.ts'
+import { createClientHarness, until } from './client-harness.ts'
+import { createManualClock } from './manual-clock.ts'
+import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+
+let server: ScenarioServer
+let clock: ReturnType<typeof createManualClock>
+let page: PageContext
+beforeEach(() => {
+  clock = createManualClock()
+  page = { url: 'http://shop.test/', title: 'Shop' }
+})
+afterEach(() => server.close())
+
+async function started(config?: Record<string, unknown>) {
+  server = await startScenarioServer({ now: clock.now, config })
+  const harness = createClientHarness(server, 'pk_friendly', { clock, options: { pageContext: () => page } })
+  await harness.started()
+  await harness.withFeatures()
+  return harness
+}
+
+const reports = () => server.seen('POST /context/page').map(({ body }) => body)
+const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
+
+describe('the page a visitor is on', () => {
+  it('is reported when it changes, as it is a moment later, and not when it is the same', async () => {
+    const { client } = await started()
+    expect(reports()).toEqual([])
+    page = { url: 'http://shop.test/lamps', title: 'Shop' }
+    client.updatePageContext()
+    page.title = 'Lamps'
+    clock.advance(500)
+    await until(() => reports().length === 1)
+    await settled()
+    client.updatePageContext()
+    clock.advance(5_000)
+    await settled()
+    expect(reports()).toEqual([{ url: 'http://shop.test/lamps', title: 'Lamps' }])
+    client.stop()
+  })
+
+  it('is reported without query, fragment and the referrer’s path, whoever gave it', async () => {
+    const { client } = await started()
+    client.updatePageContext({
+      url: 'http://shop.test/cart?token=secret#pay',
+      referrer: 'https://mail.test/inbox?id=7',
+      viewport: { width: 390, height: 844 },
+    })
+    clock.advance(500)
+    await until(() => reports().length === 1)
+    expect(reports()).toEqual([
+      { url: 'http://shop.test/cart', referrer: 'https://mail.test', viewport: { width: 390, height: 844 } },
+    ])
+    client.stop()
+  })
+
+  it('is reported at a pace: of many pages in a row the last one', async () => {
+    const { client } = await started()
+    for (let number = 1; number <= 50; number += 1) {
+      client.updatePageContext({ url: `http://shop.test/${number}` })
+      clock.advance(100)
+    }
+    clock.advance(5_000)
+    await until(() => reports().length >= 1)
+    await settled()
+    expect(reports().length).toBeLessThanOrEqual(3)
+    expect(reports().at(-1)).toEqual({ url: 'http://shop.test/50' })
+    client.stop()
+  })
+
+  it('is nobody’s business where the capability is off, or where it is no web page', async () => {
+    const { client } = await started({ capabilities: { pageContext: false } })
+    client.updatePageContext({ url: 'http://shop.test/secret' })
+    clock.advance(5_000)
+    client.stop()
+    await server.close()
+    const other = await started()
+    for (const url of ['file:///home/ada/shop.html', 'blob:http://shop.test/1', 'nonsense']) {
+      other.client.updatePageContext({ url })
+      clock.advance(5_000)
+    }
+    await settled()
+    expect(reports()).toEqual([])
+    other.client.stop()
+  })
+
+  it('that could not be reported is no error, and is reported with the next change', async () => {
+    const { client, count } = await started()
+    server.features.failNext('/context/page', { status: 503, code: 'ServiceUnavailable' })
+    client.updatePageContext({ url: 'http://shop.test/a' })
+    clock.advance(500)
+    await until(() => reports().length === 1)
+    await settled()
+    clock.advance(60_000)
+    await settled()
+    expect(reports()).toHaveLength(1)
+    client.updatePageContext({ url: 'http://shop.test/a' })
+    clock.advance(3_000)
+    await until(() => reports().length === 2)
+    expect(count('error')).toBe(0)
+    client.stop()
+  })
+})

@@ -1,0 +1,39 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { build, type Rolldown } from 'vite'
+
+/** A site with one empty page, whose script is a module of this folder with all that it imports. */
+export async function startPageSite(moduleName: string) {
+  const script = await bundled(fileURLToPath(new URL(moduleName, import.meta.url)))
+  const server = createServer((request, response) => {
+    const isScript = request.url === '/script.js'
+    response.setHeader('Content-Type', isScript ? 'text/javascript' : 'text/html')
+    response.end(
+      isScript ? script : '<!doctype html><title>A page</title><script type="module" src="/script.js"></script>',
+    )
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    close() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+async function bundled(entry: string): Promise<string> {
+  const built = await build({
+    configFile: false,
+    logLevel: 'warn',
+    build: {
+      write: false,
+      target: 'es2022',
+      lib: { entry, formats: ['es'], fileName: 'script' },
+      rolldownOptions: { output: { codeSplitting: false } },
+    },
+  })
+  const [output] = built as Rolldown.RolldownOutput[]
+  return output!.output[0].code
+}
