@@ -87,6 +87,7 @@ export function ConversationView({ conversationId, details }: { conversationId: 
             <h2 tabIndex={-1}>{name}</h2>
             <p>
               {verified ? 'Verified' : 'Anonymous'}
+              {thread.session.value?.visitorBanned && ' · Banned'}
               {closed && ' · Closed'}
               {conversation?.agent &&
                 ` · ${mine ? 'Assigned to you' : `Assigned to ${conversation.agent.displayName}`}`}
