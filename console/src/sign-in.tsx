@@ -45,8 +45,8 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
           label="Workspace session"
           hint={
             <>
-              The token that your workspace gives you. It stays in this tab only. On your own machine <code>npm start</code>{' '}
-              has printed the command that shows the demo’s.
+              The token that your workspace gives you. It stays in this tab only. On your own machine{' '}
+              <code>npm start</code> has printed the command that shows the demo’s.
             </>
           }
           error={problem}

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Command } from '#proto/command/v1/command_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
 import { useConsole } from '../console-context.ts'
@@ -22,6 +22,7 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
   const { api, operations, announcer } = useConsole()
   const { sessionId } = session
   const [asking, setAsking] = useState<'screenshot' | 'navigation'>()
+  const section = useRef<HTMLElement>(null)
   const news = thread.commandNews.value
   const list = useLoad(
     async () => (await api.commands.listCommands({ sessionId, limit: shownCommands })).commands,
@@ -44,6 +45,12 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
     if (latestState) announcer.say(latestState)
   }, [latestState])
 
+  /** The focus goes back to where the form was opened. */
+  function closeForm() {
+    section.current?.querySelector<HTMLElement>('[aria-expanded=true]')?.focus()
+    setAsking(undefined)
+  }
+
   async function request(kind: 'screenshot' | 'navigation', input: CommandInput) {
     const target = `${kind} ${sessionId} ${JSON.stringify(input)}`
     const clientOperationId = operations.keyFor(target)
@@ -53,12 +60,12 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
       await api.commands.requestNavigation({ sessionId, clientOperationId, url: input.url!, label: input.label })
     }
     operations.settle(target)
-    setAsking(undefined)
+    closeForm()
     await list.reload()
   }
 
   return (
-    <section class="details-section">
+    <section class="details-section" ref={section}>
       <h3>Ask for</h3>
       {session.state === 'active' ? (
         <div class="button-row">
@@ -90,7 +97,7 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
           kind={asking}
           origin={session.origin}
           onRequest={(input) => request(asking, input)}
-          onCancel={() => setAsking(undefined)}
+          onCancel={closeForm}
         />
       )}
       <FailureNotice failure={list.failure} retry={() => void list.reload()} />

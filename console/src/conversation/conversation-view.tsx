@@ -95,7 +95,13 @@ export function ConversationView({ conversationId, details }: { conversationId: 
           </div>
           <div class="thread-actions">
             <button type="button" class="button small" disabled={busy || !conversation} onClick={assign}>
-              {mine ? 'Unassign' : 'Assign to me'}
+              {mine ? (
+                'Unassign'
+              ) : (
+                <span>
+                  Assign<span class="not-narrow"> to me</span>
+                </span>
+              )}
             </button>
             {!closed && (
               <button

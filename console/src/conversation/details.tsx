@@ -63,7 +63,9 @@ function PageSection({ session: { pageContext, pageContextAt } }: { session: Ses
       {pageContext && href ? (
         <>
           <a class="page-link" href={href} target="_blank" rel="noopener noreferrer">
-            <span class="page-link-title">{pageContext.title || href}</span>
+            <span class="page-link-title" dir="auto">
+              {pageContext.title || href}
+            </span>
             <span class="page-link-url">{pageContext.url.replace(/^https?:\/\//, '')}</span>
           </a>
           <Facts>
@@ -138,9 +140,11 @@ function SessionSection({ session }: { session: Session }) {
         <Fact name="Began">
           <When at={createdAt} />
         </Fact>
-        <Fact name={state === 'active' ? 'Renews by' : 'Ended by'}>
-          <When at={expiresAt} />
-        </Fact>
+        {(state === 'active' || state === 'expired') && (
+          <Fact name={state === 'active' ? 'Renews by' : 'Expired'}>
+            <When at={expiresAt} />
+          </Fact>
+        )}
         <Fact name="Site">{origin}</Fact>
         <Fact name="Language">{locale}</Fact>
         <Fact name="Installation">

@@ -42,7 +42,14 @@ export function RequestForm({
   }
 
   return (
-    <form class="request-form" onSubmit={submit} noValidate>
+    <form
+      class="request-form"
+      onSubmit={submit}
+      onKeyDown={({ key, isComposing }) => {
+        if (key === 'Escape' && !isComposing) onCancel()
+      }}
+      noValidate
+    >
       {kind === 'screenshot' ? (
         <Field label="What for" hint="The visitor reads this, and decides.">
           {(attributes) => (

@@ -38,7 +38,9 @@ export function LeadView({ leadId }: { leadId: string }) {
           <Facts>
             {Object.entries(lead.value.fields).map(([name, value]) => (
               <Fact key={name} name={name}>
-                <span class="multi-line">{value}</span>
+                <span class="multi-line" dir="auto">
+                  {value}
+                </span>
               </Fact>
             ))}
             <Fact name="Source">{sourceText(lead.value.source)}</Fact>
@@ -58,25 +60,27 @@ export function LeadView({ leadId }: { leadId: string }) {
           </Facts>
         </Card>
       )}
-      <Card title="Deliveries">
-        <FailureNotice failure={attempts.failure} retry={() => void attempts.reload()} />
-        {attempts.value?.length === 0 && (
-          <Empty icon="deliveries" title="It has not been sent anywhere">
-            <p>Send it to one of the destinations below.</p>
-          </Empty>
-        )}
-        {[...byDelivery].map(([deliveryId, ofDelivery]) => (
-          <section class="lead-delivery" key={deliveryId} aria-label={destinationOf(ofDelivery[0]?.subscriptionId)}>
-            <h3>
-              <a class="breakable" href={pathOf({ view: 'delivery', deliveryId })}>
-                {destinationOf(ofDelivery[0]?.subscriptionId)}
-              </a>
-            </h3>
-            <Attempts attempts={ofDelivery} onRetried={attempts.reload} />
-          </section>
-        ))}
-        <SendForm leadId={leadId} subscriptions={subscriptions.value ?? []} onSent={attempts.reload} />
-      </Card>
+      {lead.value && (
+        <Card title="Deliveries">
+          <FailureNotice failure={attempts.failure} retry={() => void attempts.reload()} />
+          {attempts.value?.length === 0 && (
+            <Empty icon="deliveries" title="It has not been sent anywhere">
+              <p>Send it to one of the destinations below.</p>
+            </Empty>
+          )}
+          {[...byDelivery].map(([deliveryId, ofDelivery]) => (
+            <section class="lead-delivery" key={deliveryId} aria-label={destinationOf(ofDelivery[0]?.subscriptionId)}>
+              <h3>
+                <a class="breakable" href={pathOf({ view: 'delivery', deliveryId })}>
+                  {destinationOf(ofDelivery[0]?.subscriptionId)}
+                </a>
+              </h3>
+              <Attempts attempts={ofDelivery} onRetried={attempts.reload} />
+            </section>
+          ))}
+          <SendForm leadId={leadId} subscriptions={subscriptions.value ?? []} onSent={attempts.reload} />
+        </Card>
+      )}
     </Page>
   )
 }
