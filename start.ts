@@ -39,7 +39,7 @@ async function startAll() {
     origin: `http://localhost:${DEMO_PORT}`,
   }
   // Whoever sees any part ready finds the demo there.
-  const { identity } = await seedDemo(core, coreConfig, addresses)
+  const { identity, workspaceSession } = await seedDemo(core, coreConfig, addresses)
 
   const coreServer = await serveCore(core.context, { host: coreConfig.CORE_HOST, port: coreConfig.CORE_PORT }).catch(
     portTaken('CORE_PORT'),
@@ -70,7 +70,8 @@ async function startAll() {
   const demo = await createDemoSite({ gatewayUrl, siteKey: demoIds.siteKey, identity, agentCommand })
   closers.push(() => closeServer(demo))
   await listen(demo, DEMO_PORT).catch(portTaken('DEMO_PORT'))
-  printGuide({ ...addresses, dataDir: coreConfig.DATA_DIR, agentCommand })
+  const signInCommand = workspaceSession ? sessionCommand(coreConfig.DATA_DIR) : undefined
+  printGuide({ ...addresses, dataDir: coreConfig.DATA_DIR, agentCommand, signInCommand })
 }
 
 /** Answers the latest conversation. The token is read from a file, so that it stands in no page and in no shell's history. */
@@ -80,29 +81,42 @@ function answerCommand(coreUrl: string, dataDir: string): string {
   return `curl -K ${dataDir}/agent.curl ${service}/SendAgentMessage ${json} -d '{"conversationId":"'$(curl -sK ${dataDir}/agent.curl ${service}/ListConversations ${json} -d '{"limit":1}' | grep -o 'cnv_[a-z0-9]*' | head -n 1)'","clientOperationId":"'$(date +%s)'","body":"Hello, how can I help?","agent":{"displayName":"Ada"}}'`
 }
 
+/** Prints the demo operator's workspace session, to be pasted into the console's sign-in. */
+const sessionCommand = (dataDir: string) => `grep -o 'eyJ[^"]*' ${dataDir}/workspace.curl`
+
 function printGuide({
   gatewayUrl,
   coreUrl,
   origin,
   dataDir,
   agentCommand,
+  signInCommand,
 }: {
   gatewayUrl: string
   coreUrl: string
   origin: string
   dataDir: string
   agentCommand: string
+  /** Left out where the demo cannot sign workspace sessions. */
+  signInCommand: string | undefined
 }) {
+  const signIn = signInCommand
+    ? `Sign in to the console with the workspace session that this prints:
+
+  ${signInCommand}`
+    : 'Sign in to the console with a workspace session of the issuer that you have set.'
   console.log(`
 Service is ready.
 
   Demo shop   ${origin}    write to it as a visitor
   Gateway     ${gatewayUrl}    the public API
-  Console     ${gatewayUrl}/console/    sign in with the workspaceSession of demo.json
+  Console     ${gatewayUrl}/console/    read and answer as an operator
   Core        ${coreUrl}    the internal services
   Data        ${dataDir}    the database, the secrets and demo.json
 
-Answer the latest conversation as an agent:
+${signIn}
+
+Or answer the latest conversation from here:
 
   ${agentCommand}
 

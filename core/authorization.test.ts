@@ -59,6 +59,7 @@ const requests: Record<string, (things: Things) => Record<string, unknown>> = {
   'CommandService.ListCommands': ({ sessionId }) => ({ sessionId }),
   'CommandService.GetScreenshot': ({ commandId }) => ({ commandId }),
   'LeadService.CaptureLead': ({ workspaceId }) => ({ workspaceId, source: 'test', fields: { name: 'Ada' } }),
+  'LeadService.GetLead': ({ leadId }) => ({ leadId }),
   'LeadService.ListLeads': ({ workspaceId }) => ({ workspaceId }),
   'LeadService.CreateDeliveryAttempt': ({ leadId, subscriptionId }) => ({
     leadId,

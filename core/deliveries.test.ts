@@ -86,6 +86,7 @@ describe('an attempt', () => {
     expect(await codeOf(operator.rotateSubscriptionSecret({ subscriptionId: theirs.subscriptionId }))).toBe(
       'SubscriptionNotFound',
     )
+    expect(await codeOf(operator.getLead({ leadId: theirs.leadId }))).toBe('LeadNotFound')
     expect(await codeOf(operator.listLeads({ workspaceId: theirs.workspaceId }))).toBe('NotFound')
     expect((await operator.listDeliveries({ leadId: theirs.leadId })).deliveries).toEqual([])
     // A key counts in its workspace only.
@@ -305,6 +306,19 @@ describe('a manual retry', () => {
       'AttemptNotRetryable',
     )
     expect(await attempts(deliveryId)).toHaveLength(50)
+  })
+})
+
+describe('a lead', () => {
+  it('is read by its id, as it was captured', async () => {
+    const { operator } = await test.newScene()
+    const { leadId } = await operator.captureLead({ source: 'import', fields: { email: 'ada@example.org' } })
+    expect((await operator.getLead({ leadId })).lead).toMatchObject({
+      leadId,
+      source: 'import',
+      fields: { email: 'ada@example.org' },
+    })
+    expect(await codeOf(operator.getLead({ leadId: 'lead_nowhere' }))).toBe('LeadNotFound')
   })
 })
 

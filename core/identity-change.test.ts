@@ -220,7 +220,17 @@ describe('a ban on a verified session', () => {
     expect(await codeOf(cores.send(other, 'still somebody else'))).toBe('ok')
     expect(await codeOf(cores.newSession(there, browser))).toBe('VISITOR_BANNED')
 
+    // The subject's other sessions tell of it, and what the operators see of it ends with the ban, not with the session.
+    const seen = async (sessionId: string) => there.sessions.isVisitorBanned(await there.sessions.find(sessionId))
+    expect(await Promise.all([one, two, fresh, other].map(({ sessionId }) => seen(sessionId)))).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ])
     await here.sessions.unban(one.sessionId)
+    expect(await seen(two.sessionId)).toBe(false)
+    expect(await there.sessions.find(one.sessionId)).toMatchObject({ status: 'banned' })
     expect(await codeOf(cores.identify(fresh, cores.sign({ sub })))).toBe('ok')
     expect(await codeOf(cores.newSession(there, browser))).toBe('ok')
   })

@@ -29,6 +29,8 @@ export interface Leads {
    * VisitorAccess.authorize, RouteNotAdvertised, ValidationFailed, IdempotencyKeyInvalid, IdempotencyConflict.
    */
   submitForm(submission: FormSubmission): Promise<{ formSubmissionId: string; replayed: boolean }>
+  /** Errors: LeadNotFound, also for another workspace's lead. */
+  find(leadId: string, scope: string | undefined): Promise<Lead>
   /** The newest first. Errors: ValidationFailed. */
   list(query: {
     workspaceId: string
@@ -102,6 +104,12 @@ export function createLeads(dependencies: {
       }
       if (earlier.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
       return { formSubmissionId: earlier.formSubmissionId ?? '', replayed: true }
+    },
+
+    async find(leadId, scope) {
+      const lead = await store.find(leadId)
+      if (!lead || (scope !== undefined && scope !== lead.workspaceId)) throw new ServiceError(ErrorCode.LEAD_NOT_FOUND)
+      return lead
     },
 
     async list({ workspaceId, limit = defaultPage, pageToken }) {

@@ -48,6 +48,8 @@ export interface Sessions {
   /** The browser, and of a verified session the subject too, wherever it turns up on the connection. */
   ban(sessionId: string, reason: string, workspaceId?: string): Promise<Session>
   unban(sessionId: string, workspaceId?: string): Promise<Session>
+  /** Whether a ban stands on the browser, or on the subject of a verified session. */
+  isVisitorBanned(session: Session): Promise<boolean>
 }
 
 export interface SessionsDependencies {
@@ -190,6 +192,8 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       for (const id of Object.values(visitorOf(session))) await store.unban(id)
       return session
     },
+
+    isVisitorBanned: (session) => store.isBanned(...Object.values(visitorOf(session))),
   }
 }
 

@@ -62,7 +62,12 @@ export const SettingsSchema = Type.Object({
   REQUEST_TIMEOUT_MS: whole(30_000, 1000, 600_000, 'Time that a request may take to arrive.'),
 
   CORE_DEADLINE_MS: whole(10_000, 100, 120_000, 'Longest that one call to a core may take.'),
-  ORIGIN_FRESH_MS: whole(5_000, 0, 600_000, 'How long the answer about an origin is used without asking again.'),
+  ORIGIN_FRESH_MS: whole(
+    5_000,
+    0,
+    600_000,
+    'How long the answer about an origin is used without asking again; a refusal for a second at most.',
+  ),
   ORIGINS_MAX: whole(10_000, 10, 1e6, 'Origins kept in mind.'),
   GRANTS_MAX: whole(50_000, 10, 1e6, 'Authorised grants kept in mind.'),
   GRANT_RECHECK_MS: whole(1_000, 0, 60_000, 'Age from which an authorisation is asked for again before a refusal.'),

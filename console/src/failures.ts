@@ -5,11 +5,11 @@ import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 export interface Failure {
   /** What happened and what to do. */
   text: string
-  /** The same call may be made again as it is. */
-  retryable: boolean
   /** The call may have been carried out all the same: repeat it with the same key only. */
   ambiguous: boolean
   code: string
+  /** There is no such thing, and asking again changes nothing. */
+  missing: boolean
   /** Which fields break which rule: a path such as `/origins/0`. */
   issues: { path: string; rule: string }[]
 }
@@ -53,9 +53,9 @@ export function describeFailure(error: unknown): Failure {
   const ambiguous = !info && unknownOutcome.has(failure.code)
   return {
     code,
+    missing: failure.code === Code.NotFound,
     issues,
     ambiguous: ambiguous || failure.code === Code.Unavailable || failure.code === Code.Internal,
-    retryable: info?.retryable ?? ambiguous,
     text: texts[code] ?? textOf(failure.code, issues, info?.retryAfter),
   }
 }

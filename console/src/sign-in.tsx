@@ -43,7 +43,12 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
         {ended && !problem && <Notice tone={reasons[ended].tone}>{reasons[ended].text}</Notice>}
         <Field
           label="Workspace session"
-          hint="The token that your workspace gives you. It stays in this tab only."
+          hint={
+            <>
+              The token that your workspace gives you. It stays in this tab only. On your own machine{' '}
+              <code>npm start</code> has printed the command that shows the demo’s.
+            </>
+          }
           error={problem}
         >
           {(attributes) => (

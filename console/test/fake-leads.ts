@@ -66,6 +66,11 @@ export function fakeLeads() {
 
     routes(router: ConnectRouter) {
       router.service(LeadService, {
+        getLead({ leadId }) {
+          const lead = leads.find((known) => known.leadId === leadId)
+          if (!lead) throw new ConnectError('LeadNotFound', Code.NotFound)
+          return { lead }
+        },
         listLeads: () => ({ leads }),
         listSubscriptions: () => ({ subscriptions }),
         getSubscription: ({ subscriptionId }) => ({ subscription: found(subscriptionId), audit: audits }),

@@ -16,8 +16,8 @@ export function fakeVisitors() {
     if (!session) throw new ConnectError('NotFound', Code.NotFound)
     return session
   }
-  function set(sessionId: string, state: string) {
-    const session = { ...found(sessionId), state }
+  function set(sessionId: string, change: Partial<Session>) {
+    const session = { ...found(sessionId), ...change }
     sessions.set(sessionId, session)
     return { session }
   }
@@ -47,9 +47,9 @@ export function fakeVisitors() {
     routes(router: ConnectRouter) {
       router.service(SessionService, {
         getSession: ({ sessionId }) => ({ session: found(sessionId) }),
-        revokeSession: ({ sessionId }) => set(sessionId, 'revoked'),
-        banVisitor: ({ sessionId }) => set(sessionId, 'banned'),
-        unbanVisitor: ({ sessionId }) => ({ session: found(sessionId) }),
+        revokeSession: ({ sessionId }) => set(sessionId, { state: 'revoked' }),
+        banVisitor: ({ sessionId }) => set(sessionId, { state: 'banned', visitorBanned: true }),
+        unbanVisitor: ({ sessionId }) => set(sessionId, { visitorBanned: false }),
       })
       router.service(CommandService, {
         requestScreenshot: ({ sessionId, purpose, clientOperationId }) =>

@@ -14,24 +14,60 @@ beforeAll(async () => {
 
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.textContent ?? '')
 
-/** Everything that Tab comes to, by role and name, from the page's beginning until it comes round. */
-async function tabStops(page: Page): Promise<string[]> {
+interface Walk {
+  /** What Tab comes to, in order, by role and name. */
+  stops: string[]
+  /** What one can do something with, and Tab does not come to. */
+  missed: string[]
+  /** Where one cannot see where one is: the stop is not shown, or nothing around it says that it has the focus. */
+  unseen: string[]
+}
+
+/** Goes around the page by Tab, and looks at what one could have done with a pointer. */
+async function walk(page: Page): Promise<Walk> {
+  await page.evaluate(() => {
+    for (const element of document.querySelectorAll<HTMLElement>('[data-walk]')) delete element.dataset.walk
+    const usable = 'a[href], button:not([disabled]), input:not([disabled]), select, textarea, [tabindex="0"]'
+    const within = document.querySelector('dialog[open]') ?? document.body
+    const wanted = [...within.querySelectorAll<HTMLElement>(usable)].filter(
+      // Of radio buttons of one name the keyboard comes to one, and the arrows go on from there.
+      (element) => element.checkVisibility() && !(element.matches('[type=radio]') && !element.matches(':checked')),
+    )
+    for (const [index, element] of wanted.entries()) element.dataset.walk = String(index)
+    ;(document.activeElement as HTMLElement | null)?.blur()
+  })
   const stops: string[] = []
-  for (let step = 0; step < 80; step += 1) {
+  const unseen: string[] = []
+  const seen = new Set<string>()
+  for (let step = 0; step < 150; step += 1) {
     await page.keyboard.press('Tab')
     const stop = await page.evaluate(() => {
-      const element = document.activeElement as HTMLElement
-      if (!element || element === document.body) return ''
+      const element = document.activeElement as HTMLElement | null
+      if (!element || element === document.body) return undefined
       const name = element.getAttribute('aria-label') ?? (element as HTMLInputElement).labels?.[0]?.textContent
-      const shown = element.checkVisibility() && element.getBoundingClientRect().width > 0
-      return `${shown ? '' : 'HIDDEN '}${element.tagName.toLowerCase()} ${(name ?? element.textContent ?? '').trim()}`
+      const shows = (part: Element | null) => part !== null && getComputedStyle(part).outlineStyle !== 'none'
+      return {
+        key: element.dataset.walk ?? '',
+        text: `${element.tagName.toLowerCase()} ${(name ?? element.textContent ?? '').trim()}`,
+        visible: element.checkVisibility() && element.getBoundingClientRect().width > 0,
+        marked: shows(element) || shows(element.nextElementSibling),
+      }
     })
     // Beyond the page's end is its beginning.
-    if (stop === '') continue
-    if (stops.length > 5 && stop === stops[0]) break
-    stops.push(stop)
+    if (!stop) continue
+    if (seen.has(stop.key)) break
+    seen.add(stop.key)
+    stops.push(stop.text)
+    if (!stop.visible || !stop.marked) unseen.push(stop.text)
   }
-  return stops
+  const missed = await page.evaluate(
+    (keys) =>
+      [...document.querySelectorAll<HTMLElement>('[data-walk]')]
+        .filter((element) => !keys.includes(element.dataset.walk!))
+        .map((element) => element.outerHTML.slice(0, 120)),
+    [...seen],
+  )
+  return { stops, missed, unseen }
 }
 
 describe('without a pointer', () => {
@@ -69,8 +105,8 @@ describe('without a pointer', () => {
     await page.keyboard.press('a')
     await page.getByText(/Assigned to you/).waitFor()
 
-    const stops = await tabStops(page)
-    expect(stops.filter((stop) => stop.startsWith('HIDDEN'))).toEqual([])
+    const { stops, missed, unseen } = await walk(page)
+    expect({ missed, unseen }).toEqual({ missed: [], unseen: [] })
     for (const name of [
       /Inbox/,
       /Sign out/,
@@ -102,6 +138,65 @@ describe('without a pointer', () => {
       await page.keyboard.press(key)
       await until(`the heading ${heading}`, async () => (await focused(page)) === heading)
     }
+    await close()
+  })
+
+  it.each([
+    ['conversations', 'Maria Huber'],
+    ['conversations/cnv_maria/details', 'customer-4711'],
+    ['leads', 'Li Wei'],
+    ['leads/lead_maria', 'maria@example.org'],
+    ['deliveries', 'Dead letter'],
+    ['deliveries/dlv_1', 'Retry now'],
+    ['subscriptions', '3 held'],
+    ['subscriptions/new', 'Fields that it gets'],
+    ['subscriptions/sub_old', 'Save changes'],
+    ['installations', 'Website'],
+    ['installations/pk_shop', 'Capabilities'],
+    ['nowhere', 'There is nothing at this address'],
+  ])('every function of %s is reached, on a desk and on a phone, and one sees where one is', async (path, shows) => {
+    const { page, close } = await browser.open(core, path)
+    for (const viewport of [
+      { width: 1440, height: 900 },
+      { width: 390, height: 844 },
+    ]) {
+      await page.setViewportSize(viewport)
+      await page.locator('main').getByText(shows).filter({ visible: true }).first().waitFor()
+      const { stops, missed, unseen } = await walk(page)
+      expect({ missed, unseen }).toEqual({ missed: [], unseen: [] })
+      expect(stops.length).toBeGreaterThan(5)
+    }
+    await close()
+  })
+
+  it.each([
+    ['conversations/cnv_maria', 'Screenshot', ['What for', 'Ask for it', 'Cancel']],
+    ['conversations/cnv_maria', 'Navigation', ['Address', 'Label', 'Ask to go there', 'Cancel']],
+    ['conversations/cnv_maria', 'Ban visitor', ['Close', 'Reason', 'Cancel', 'Ban visitor']],
+    ['installations', 'New connection', ['Close', 'Name', 'Cancel']],
+    ['installations', 'New installation', ['Connection', 'Title', 'Allowed origins', 'Cancel']],
+    ['subscriptions/sub_old', 'Rotate', ['Close', 'The secret before ends', 'Cancel', 'Make a new secret']],
+  ])('in %s, what %s opens is reached, and Cancel or Escape gives the focus back', async (path, name, names) => {
+    const { page, close } = await browser.open(core, path)
+    const opener = page.locator('main').getByRole('button', { name, exact: true })
+    await opener.focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Cancel' }).waitFor()
+    const { stops, missed, unseen } = await walk(page)
+    expect({ missed, unseen }).toEqual({ missed: [], unseen: [] })
+    for (const wanted of names)
+      expect(
+        stops.some((stop) => stop.includes(wanted)),
+        wanted,
+      ).toBe(true)
+    const isBack = () => opener.evaluate((element) => element === document.activeElement)
+    await page.getByRole('button', { name: 'Cancel' }).press('Enter')
+    await page.getByRole('button', { name: 'Cancel' }).waitFor({ state: 'detached' })
+    await until('the focus, after Cancel', isBack)
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Cancel' }).waitFor()
+    await page.keyboard.press('Escape')
+    await until('the focus, after Escape', isBack)
     await close()
   })
 

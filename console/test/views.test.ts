@@ -15,6 +15,8 @@ beforeAll(async () => {
 const views: [path: string, shows: string | RegExp][] = [
   ['conversations', 'Maria Huber'],
   ['conversations/cnv_maria', 'And if it does not fit?'],
+  ['conversations/cnv_q1z6', 'كم تكلفة الشحن إلى دبي؟'],
+  ['conversations/cnv_maria/details', 'customer-4711'],
   ['leads', 'Li Wei'],
   ['leads/lead_maria', 'maria@example.org'],
   ['deliveries', 'Dead letter'],
@@ -28,45 +30,49 @@ const views: [path: string, shows: string | RegExp][] = [
 const empties: [path: string, shows: string | RegExp][] = [
   ['conversations', 'All quiet'],
   ['leads', 'No leads yet'],
+  ['leads/lead_nowhere', 'This does not exist, or belongs to another workspace.'],
   ['deliveries', 'Nothing has been sent yet'],
   ['subscriptions', 'No destination yet'],
   ['installations', 'No connection yet'],
   ['nowhere', 'There is nothing at this address'],
 ]
+const desktop = { width: 1440, height: 900 }
+const phone = { width: 390, height: 844 }
 const looks = [
-  ['light', { colorScheme: 'light' as const }],
-  ['dark', { colorScheme: 'dark' as const }],
-  ['on a phone', { colorScheme: 'light' as const, viewport: { width: 390, height: 844 } }],
+  { name: 'light', colorScheme: 'light', viewport: desktop },
+  { name: 'dark', colorScheme: 'dark', viewport: desktop },
+  { name: 'dark on a phone', colorScheme: 'dark', viewport: phone },
+  { name: 'light on a phone', colorScheme: 'light', viewport: phone },
 ] as const
 
-describe.each(looks)('every view, %s', (_, look) => {
-  it('shows what it is about, breaks no rule of accessibility and none of its own policy', async () => {
-    const { page, complaints, close } = await browser.open(core, 'conversations', look)
-    const found: string[] = []
-    for (const [path, shows] of views) {
-      await page.goto(`${core.url}/console/${path}`)
-      await page.locator('main').getByText(shows).filter({ visible: true }).first().waitFor()
-      found.push(...(await accessibilityFindings(page)).map((finding) => `${path}: ${finding}`))
+/** Each view is loaded once, and looked at in every light and width. */
+async function look(at: FakeCore, paths: typeof views) {
+  const { page, complaints, close } = await browser.open(at, 'conversations')
+  const found: string[] = []
+  for (const [path, shows] of paths) {
+    await page.setViewportSize(desktop)
+    await page.goto(`${at.url}/console/${path}`)
+    await page.locator('main').getByText(shows).filter({ visible: true }).first().waitFor()
+    for (const { name, colorScheme, viewport } of looks) {
+      await page.emulateMedia({ colorScheme })
+      await page.setViewportSize(viewport)
+      found.push(...(await accessibilityFindings(page)).map((finding) => `${path}, ${name}: ${finding}`))
       const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
-      if (wide) found.push(`${path}: scrolls sideways`)
+      if (wide) found.push(`${path}, ${name}: scrolls sideways`)
     }
-    expect(found).toEqual([])
-    expect(complaints).toEqual([])
-    await close()
-  })
-})
+  }
+  await close()
+  return { found, complaints }
+}
 
-describe('an empty workspace', () => {
-  it('says in every view what to do', async () => {
-    const { page, complaints, close } = await browser.open(empty, 'conversations')
-    const found: string[] = []
-    for (const [path, shows] of empties) {
-      await page.goto(`${empty.url}/console/${path}`)
-      await page.getByText(shows).waitFor()
-      found.push(...(await accessibilityFindings(page)).map((finding) => `${path}: ${finding}`))
-    }
-    expect(found).toEqual([])
-    expect(complaints).toEqual([])
-    await close()
+describe('every view, light and dark, on a desk and on a phone', () => {
+  it('shows what it is about, breaks no rule of accessibility and none of its own policy', {
+    timeout: 180_000,
+  }, async () => {
+    expect(await look(core, views)).toEqual({ found: [], complaints: [] })
+  })
+
+  it('of an empty workspace says what to do', { timeout: 120_000 }, async () => {
+    expect(await look(empty, empties)).toEqual({ found: [], complaints: [] })
   })
 })

@@ -4,6 +4,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { FormKind, LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
+import type { Lead } from '../store/leads.ts'
 import { callerOf, requiredWorkspace } from './caller.ts'
 import { deliveryCalls, workerCalls } from './delivery-calls.ts'
 import { subscriptionCalls } from './subscription-calls.ts'
@@ -34,25 +35,30 @@ export function leadService(router: ConnectRouter, core: CoreContext): void {
       return leads.submitForm({ credentials: fromCredentials(credentials), form: kind, fields, idempotencyKey })
     },
 
+    async getLead({ leadId }, context) {
+      return { lead: toLead(await leads.find(leadId, callerOf(context).workspaceId)) }
+    },
+
     async listLeads({ workspaceId, limit, pageToken }, context) {
       const { leads: found, nextPageToken = '' } = await leads.list({
         workspaceId: requiredWorkspace(context, workspaceId),
         ...(limit === undefined ? {} : { limit }),
         ...(pageToken === '' ? {} : { pageToken }),
       })
-      return {
-        leads: found.map(({ leadId, workspaceId, source, fields, conversationId, createdAt }) => ({
-          leadId,
-          workspaceId,
-          source,
-          fields,
-          ...(conversationId === undefined ? {} : { conversationId }),
-          createdAt: timestampFromDate(createdAt),
-        })),
-        nextPageToken,
-      }
+      return { leads: found.map(toLead), nextPageToken }
     },
   })
+}
+
+function toLead({ leadId, workspaceId, source, fields, conversationId, createdAt }: Lead) {
+  return {
+    leadId,
+    workspaceId,
+    source,
+    fields,
+    ...(conversationId === undefined ? {} : { conversationId }),
+    createdAt: timestampFromDate(createdAt),
+  }
 }
 
 const kinds = {

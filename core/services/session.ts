@@ -24,6 +24,10 @@ export function sessionService(
   router: ConnectRouter,
   { sessions, renewals, identification, workspaces, visitorAccess, config, now }: CoreContext,
 ): void {
+  const seen = async (session: Session) => ({
+    session: toSession(session, await sessions.isVisitorBanned(session), now()),
+  })
+
   router.service(SessionService, {
     async checkOrigin({ origin }) {
       return { allowed: await workspaces.isOriginKnown(origin) }
@@ -107,19 +111,19 @@ export function sessionService(
     },
 
     async getSession({ sessionId }, context) {
-      return { session: toSession(await sessions.find(sessionId, callerOf(context).workspaceId), now()) }
+      return seen(await sessions.find(sessionId, callerOf(context).workspaceId))
     },
 
     async revokeSession({ sessionId }, context) {
-      return { session: toSession(await sessions.revoke(sessionId, callerOf(context).workspaceId), now()) }
+      return seen(await sessions.revoke(sessionId, callerOf(context).workspaceId))
     },
 
     async banVisitor({ sessionId, reason }, context) {
-      return { session: toSession(await sessions.ban(sessionId, reason, callerOf(context).workspaceId), now()) }
+      return seen(await sessions.ban(sessionId, reason, callerOf(context).workspaceId))
     },
 
     async unbanVisitor({ sessionId }, context) {
-      return { session: toSession(await sessions.unban(sessionId, callerOf(context).workspaceId), now()) }
+      return seen(await sessions.unban(sessionId, callerOf(context).workspaceId))
     },
   })
 }
@@ -132,7 +136,7 @@ function toSessionContent({
   return { ...content, expiresAt: timestampFromDate(expiresAt), renewAfter: timestampFromDate(renewAfter) }
 }
 
-function toSession(session: Session, now: number) {
+function toSession(session: Session, visitorBanned: boolean, now: number) {
   const { sessionId, workspaceId, connectionId, publicSiteKey, conversationId, visitorId, origin, locale } = session
   const { identity, pageContextAt } = session
   const isOver = session.status === 'active' && session.grantExpiresAt.getTime() <= now
@@ -156,6 +160,7 @@ function toSession(session: Session, now: number) {
       ...(identity.context && { context: Object.fromEntries(identity.context) }),
       verifiedAt: timestampFromDate(identity.verifiedAt),
     }),
+    visitorBanned,
     ...(pageContextAt && { pageContextAt: timestampFromDate(pageContextAt) }),
   })
 }

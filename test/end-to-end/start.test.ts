@@ -108,6 +108,15 @@ describe('npm start', () => {
     },
   )
 
+  it('prints where the console is and the command that shows the session to sign in with', async () => {
+    const lines = service.output().split('\n')
+    expect(lines.find((text) => text.includes('Console'))).toContain(`localhost:${ports.GATEWAY_PORT}/console/`)
+    const command = lines.find((text) => text.includes('workspace.curl'))
+    const { stdout } = await run('bash', ['-c', command ?? 'false'], { cwd: root })
+    expect(stdout.trim()).toBe((await demoFile()).workspaceSession)
+    expect(service.output()).not.toContain(stdout.trim())
+  })
+
   it.skipIf(!existsSync('/usr/bin/curl'))('answers the commands of the README as they are printed there', async () => {
     const stdout = await runCommandsOf('README.md')
     expect(stdout).toContain('"capabilities"')

@@ -51,10 +51,17 @@ export interface VisitorOptions {
   gatewayUrl: string
   origin: string
   siteKey: string
+  /** The same one is the same browser; left out: a new one. */
+  clientInstanceId?: string
 }
 
 /** A visitor's browser, less the browser: it follows the contract and keeps what it is told. */
-export async function startVisitor({ gatewayUrl, origin, siteKey }: VisitorOptions): Promise<Visitor> {
+export async function startVisitor({
+  gatewayUrl,
+  origin,
+  siteKey,
+  clientInstanceId = randomUUID(),
+}: VisitorOptions): Promise<Visitor> {
   const versioned = { Origin: origin, 'X-Service-Widget-Version': '1.0' }
 
   const visitor: Visitor = {
@@ -138,7 +145,7 @@ export async function startVisitor({ gatewayUrl, origin, siteKey }: VisitorOptio
   }
 
   const created = await visitor.call('POST', '/sessions', {
-    body: { publicSiteKey: siteKey, clientInstanceId: randomUUID() },
+    body: { publicSiteKey: siteKey, clientInstanceId },
     headers: { 'Idempotency-Key': randomUUID() },
   })
   if (created.status !== 201) throw new Error(`session creation answered ${created.status} ${created.body?.code}`)

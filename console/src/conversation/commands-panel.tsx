@@ -1,25 +1,28 @@
-import { useEffect, useState } from 'preact/hooks'
-import { type Command, CommandKind } from '#proto/command/v1/command_pb.js'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Command } from '#proto/command/v1/command_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
 import { useConsole } from '../console-context.ts'
 import { dateOf, formatDistance } from '../time.ts'
 import { useAction } from '../ui/dialog.tsx'
-import { Field } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { useLoad } from '../ui/load.ts'
 import { FailureNotice } from '../ui/notice.tsx'
 import { When } from '../ui/when.tsx'
+import { isOpen, nameOf, stateText, toneOf } from './command-words.ts'
+import { type CommandInput, RequestForm } from './request-form.tsx'
 import { Screenshot } from './screenshot.tsx'
 import type { Thread } from './thread.ts'
 
 const shownCommands = 6
-const pollMs = 1500
+/** What a visitor decides is in no event of the inbox: an open request is looked at again while somebody looks. */
+const lookAgainMs = 1500
 
 /** What the visitor's page can be asked for, and what became of it. The visitor decides each time. */
 export function CommandsPanel({ thread, session }: { thread: Thread; session: Session }) {
   const { api, operations, announcer } = useConsole()
   const { sessionId } = session
   const [asking, setAsking] = useState<'screenshot' | 'navigation'>()
+  const section = useRef<HTMLElement>(null)
   const news = thread.commandNews.value
   const list = useLoad(
     async () => (await api.commands.listCommands({ sessionId, limit: shownCommands })).commands,
@@ -34,7 +37,7 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
   }, [news])
   useEffect(() => {
     if (!open) return
-    const timer = setInterval(() => void list.reload(), pollMs)
+    const timer = setInterval(() => document.visibilityState === 'visible' && void list.reload(), lookAgainMs)
     return () => clearInterval(timer)
   }, [open, sessionId])
   const latestState = latest && `${nameOf(latest)}: ${stateText(latest)}`
@@ -42,7 +45,13 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
     if (latestState) announcer.say(latestState)
   }, [latestState])
 
-  async function request(kind: 'screenshot' | 'navigation', input: { purpose?: string; url?: string; label?: string }) {
+  /** The focus goes back to where the form was opened. */
+  function closeForm() {
+    section.current?.querySelector<HTMLElement>('[aria-expanded=true]')?.focus()
+    setAsking(undefined)
+  }
+
+  async function request(kind: 'screenshot' | 'navigation', input: CommandInput) {
     const target = `${kind} ${sessionId} ${JSON.stringify(input)}`
     const clientOperationId = operations.keyFor(target)
     if (kind === 'screenshot') {
@@ -51,12 +60,12 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
       await api.commands.requestNavigation({ sessionId, clientOperationId, url: input.url!, label: input.label })
     }
     operations.settle(target)
-    setAsking(undefined)
+    closeForm()
     await list.reload()
   }
 
   return (
-    <section class="details-section">
+    <section class="details-section" ref={section}>
       <h3>Ask for</h3>
       {session.state === 'active' ? (
         <div class="button-row">
@@ -88,7 +97,7 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
           kind={asking}
           origin={session.origin}
           onRequest={(input) => request(asking, input)}
-          onCancel={() => setAsking(undefined)}
+          onCancel={closeForm}
         />
       )}
       <FailureNotice failure={list.failure} retry={() => void list.reload()} />
@@ -101,100 +110,6 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
       )}
     </section>
   )
-}
-
-function RequestForm({
-  kind,
-  origin,
-  onRequest,
-  onCancel,
-}: {
-  kind: 'screenshot' | 'navigation'
-  origin: string
-  onRequest: (input: { purpose?: string; url?: string; label?: string }) => Promise<void>
-  onCancel: () => void
-}) {
-  const { busy, failure, run } = useAction()
-  const [purpose, setPurpose] = useState('')
-  const [url, setUrl] = useState(`${origin}/`)
-  const [label, setLabel] = useState('')
-  const [wrong, setWrong] = useState<string>()
-
-  function submit(event: Event) {
-    event.preventDefault()
-    if (kind === 'navigation' && !/^https?:$/.test(URL.parse(url.trim())?.protocol ?? '')) {
-      setWrong('Write a whole address that begins with http:// or https://.')
-      return
-    }
-    setWrong(undefined)
-    void run(() =>
-      kind === 'screenshot'
-        ? onRequest({ purpose: purpose.trim() || undefined })
-        : onRequest({ url: url.trim(), label: label.trim() || undefined }),
-    )
-  }
-
-  return (
-    <form class="request-form" onSubmit={submit} noValidate>
-      {kind === 'screenshot' ? (
-        <Field label="What for" hint="The visitor reads this, and decides.">
-          {(attributes) => (
-            <input
-              {...attributes}
-              class="input"
-              maxLength={256}
-              value={purpose}
-              ref={focusOnce}
-              onInput={(event) => setPurpose(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-      ) : (
-        <>
-          <Field label="Address" hint={`On ${origin}, or on an origin that the installation allows.`} error={wrong}>
-            {(attributes) => (
-              <input
-                {...attributes}
-                class="input"
-                type="url"
-                maxLength={2048}
-                value={url}
-                ref={focusOnce}
-                onInput={(event) => setUrl(event.currentTarget.value)}
-              />
-            )}
-          </Field>
-          <Field label="Label" hint="What the visitor is shown for it.">
-            {(attributes) => (
-              <input
-                {...attributes}
-                class="input"
-                maxLength={128}
-                value={label}
-                onInput={(event) => setLabel(event.currentTarget.value)}
-              />
-            )}
-          </Field>
-        </>
-      )}
-      <FailureNotice failure={failure} />
-      <div class="button-row">
-        <button type="submit" class="button primary small" disabled={busy}>
-          {kind === 'screenshot' ? 'Ask for it' : 'Ask to go there'}
-        </button>
-        <button type="button" class="button ghost small" onClick={onCancel}>
-          Cancel
-        </button>
-      </div>
-    </form>
-  )
-}
-
-const focusedOnce = new WeakSet<HTMLElement>()
-function focusOnce(element: HTMLElement | null) {
-  if (!element || focusedOnce.has(element)) return
-  focusedOnce.add(element)
-  element.focus()
 }
 
 function CommandItem({ command, onChanged }: { command: Command; onChanged: () => void }) {
@@ -226,30 +141,4 @@ function CommandItem({ command, onChanged }: { command: Command; onChanged: () =
       {state === 'uploaded' && <Screenshot command={command} />}
     </li>
   )
-}
-
-const isOpen = ({ state, kind }: Command) =>
-  state === 'requested' || state === 'granted' || (state === 'accepted' && kind === CommandKind.NAVIGATION)
-
-const nameOf = ({ kind }: Command) => (kind === CommandKind.SCREENSHOT ? 'Screenshot' : 'Navigation')
-
-const stateTexts: Record<string, string> = {
-  requested: 'Waiting for the visitor',
-  accepted: 'Accepted, on the way',
-  completed: 'Arrived there',
-  failed: 'Failed',
-  declined: 'Declined',
-  granted: 'Granted, waiting for the picture',
-  uploaded: 'Picture is here',
-  denied: 'Denied',
-  unsupported: 'Their browser cannot',
-  expired: 'Ran out of time',
-  cancelled: 'Taken back',
-}
-
-const stateText = ({ state }: Command) => stateTexts[state] ?? state
-
-function toneOf(state: string): string {
-  if (state === 'uploaded' || state === 'completed') return 'ok'
-  return ['requested', 'granted', 'accepted'].includes(state) ? 'info' : 'warn'
 }

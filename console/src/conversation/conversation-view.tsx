@@ -87,6 +87,7 @@ export function ConversationView({ conversationId, details }: { conversationId: 
             <h2 tabIndex={-1}>{name}</h2>
             <p>
               {verified ? 'Verified' : 'Anonymous'}
+              {thread.session.value?.visitorBanned && ' · Banned'}
               {closed && ' · Closed'}
               {conversation?.agent &&
                 ` · ${mine ? 'Assigned to you' : `Assigned to ${conversation.agent.displayName}`}`}
@@ -94,7 +95,13 @@ export function ConversationView({ conversationId, details }: { conversationId: 
           </div>
           <div class="thread-actions">
             <button type="button" class="button small" disabled={busy || !conversation} onClick={assign}>
-              {mine ? 'Unassign' : 'Assign to me'}
+              {mine ? (
+                'Unassign'
+              ) : (
+                <span>
+                  Assign<span class="not-narrow"> to me</span>
+                </span>
+              )}
             </button>
             {!closed && (
               <button

@@ -1,15 +1,13 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import type { Session } from '#proto/session/v1/session_pb.js'
-import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
-import { Confirm } from '../ui/dialog.tsx'
-import { Field } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Loading } from '../ui/notice.tsx'
 import { Fact, Facts } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import { CommandsPanel } from './commands-panel.tsx'
 import { safeHref } from './links.ts'
+import { Measures } from './measures.tsx'
 import type { Thread } from './thread.ts'
 
 const refreshMs = 20_000
@@ -65,7 +63,9 @@ function PageSection({ session: { pageContext, pageContextAt } }: { session: Ses
       {pageContext && href ? (
         <>
           <a class="page-link" href={href} target="_blank" rel="noopener noreferrer">
-            <span class="page-link-title">{pageContext.title || href}</span>
+            <span class="page-link-title" dir="auto">
+              {pageContext.title || href}
+            </span>
             <span class="page-link-url">{pageContext.url.replace(/^https?:\/\//, '')}</span>
           </a>
           <Facts>
@@ -140,9 +140,11 @@ function SessionSection({ session }: { session: Session }) {
         <Fact name="Began">
           <When at={createdAt} />
         </Fact>
-        <Fact name={state === 'active' ? 'Renews by' : 'Ended by'}>
-          <When at={expiresAt} />
-        </Fact>
+        {(state === 'active' || state === 'expired') && (
+          <Fact name={state === 'active' ? 'Renews by' : 'Expired'}>
+            <When at={expiresAt} />
+          </Fact>
+        )}
         <Fact name="Site">{origin}</Fact>
         <Fact name="Language">{locale}</Fact>
         <Fact name="Installation">
@@ -154,105 +156,6 @@ function SessionSection({ session }: { session: Session }) {
           <span class="mono breakable">{sessionId}</span>
         </Fact>
       </Facts>
-    </section>
-  )
-}
-
-type Measure = 'revoke' | 'ban' | 'unban'
-
-function Measures({ thread, session, name }: { thread: Thread; session: Session; name: string }) {
-  const { api, announcer } = useConsole()
-  const [asked, setAsked] = useState<Measure>()
-  const [reason, setReason] = useState('')
-  const [unbanned, setUnbanned] = useState(false)
-  const { sessionId, state } = session
-  const close = () => setAsked(undefined)
-
-  async function done(call: Promise<{ session?: Session }>, text: string) {
-    const answer = await call
-    thread.takeSession(answer.session)
-    announcer.say(text)
-  }
-
-  return (
-    <section class="details-section">
-      <h3>Measures</h3>
-      {unbanned && <p class="hint">The ban is lifted. The visitor can begin a new session; the old ones stay ended.</p>}
-      <div class="button-row">
-        {state === 'active' && (
-          <button type="button" class="button small" onClick={() => setAsked('revoke')}>
-            Revoke session
-          </button>
-        )}
-        {state !== 'banned' && (
-          <button type="button" class="button small danger-quiet" onClick={() => setAsked('ban')}>
-            Ban visitor
-          </button>
-        )}
-        {state === 'banned' && !unbanned && (
-          <button type="button" class="button small" onClick={() => setAsked('unban')}>
-            Lift the ban
-          </button>
-        )}
-      </div>
-      {asked === 'revoke' && (
-        <Confirm
-          title={`Revoke ${name}’s session?`}
-          action="Revoke session"
-          danger
-          onClose={close}
-          onConfirm={() => done(api.sessions.revokeSession({ sessionId }), 'The session is revoked.')}
-        >
-          <p>
-            This session ends for good, within a second, on every page where it is open. The visitor is told and can
-            begin a new session. The conversation stays.
-          </p>
-        </Confirm>
-      )}
-      {asked === 'ban' && (
-        <Confirm
-          title={`Ban ${name}?`}
-          action="Ban visitor"
-          danger
-          onClose={close}
-          onConfirm={async () => {
-            await done(api.sessions.banVisitor({ sessionId, reason: reason.trim() }), 'The visitor is banned.')
-            setUnbanned(false)
-          }}
-        >
-          <p>
-            Every live session of this visitor ends within a second and no new one is given to them
-            {session.identityState === 'verified'
-              ? ': neither to this browser nor to this verified person on any other.'
-              : ' on this browser.'}{' '}
-            The visitor is told of the ban, never of the reason. You can lift it again.
-          </p>
-          <Field label="Reason" hint="For the record. Visitors never see it.">
-            {(attributes) => (
-              <input
-                {...attributes}
-                class="input"
-                maxLength={512}
-                value={reason}
-                onInput={(event) => setReason(event.currentTarget.value)}
-              />
-            )}
-          </Field>
-        </Confirm>
-      )}
-      {asked === 'unban' && (
-        <Confirm
-          title={`Lift the ban on ${name}?`}
-          action="Lift the ban"
-          onClose={close}
-          onConfirm={async () => {
-            await done(api.sessions.unbanVisitor({ sessionId }), 'The ban is lifted.')
-            setUnbanned(true)
-          }}
-        >
-          <p>The visitor can begin a new session again. Sessions that the ban ended stay ended.</p>
-        </Confirm>
-      )}
     </section>
   )
 }

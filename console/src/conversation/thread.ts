@@ -7,8 +7,9 @@ import { describeFailure, type Failure } from '../failures.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import { typingLastsMs } from '../inbox/inbox-merge.ts'
 import type { Drafts } from './drafts.ts'
-import { lastBefore, mergeMessages, withState } from './message-merge.ts'
+import { mergeMessages, withState } from './message-merge.ts'
 import { createOutgoing, type Outgoing } from './outgoing.ts'
+import { createReceipts } from './receipts.ts'
 
 export interface Thread {
   readonly conversationId: string
@@ -65,8 +66,6 @@ export function createThread(dependencies: ThreadDependencies): Thread {
   const visitorTypes = signal(false)
   const session = signal<Session | undefined>(undefined)
   const commandNews = signal(0)
-  let visible = false
-  let marking = false
   let stopped = false
   let typingTimer: ReturnType<typeof setTimeout> | undefined
   let typingSentAt = 0
@@ -80,33 +79,11 @@ export function createThread(dependencies: ThreadDependencies): Thread {
     onSent: (message) => add([message]),
   })
 
+  const receipts = createReceipts({ messaging, conversationId, messages })
+
   function add(more: readonly Message[]) {
     messages.value = mergeMessages(messages.value, more)
-    void mark()
-  }
-
-  /** Tells how far the visitor's messages have come: to this console, and before the operator's eyes. */
-  async function mark() {
-    if (marking || stopped) return
-    marking = true
-    try {
-      for (let upToSequence = 1; upToSequence > 0; ) {
-        const state = visible ? 'read' : 'delivered'
-        upToSequence = lastBefore(messages.value, state)
-        if (upToSequence === 0) break
-        for (let remaining = 1; remaining > 0; ) {
-          ;({ remaining } = await messaging.updateMessageState({ conversationId, upToSequence, state }))
-        }
-        for (const { messageId, sequence, author } of messages.value) {
-          if (author?.kind === 'visitor' && sequence <= upToSequence)
-            messages.value = withState(messages.value, messageId, state)
-        }
-      }
-    } catch {
-      // The next message, look or reconnection tries again.
-    } finally {
-      marking = false
-    }
+    void receipts.send()
   }
 
   async function loadLatest() {
@@ -227,10 +204,7 @@ export function createThread(dependencies: ThreadDependencies): Thread {
       }
     },
 
-    setVisible(now_) {
-      visible = now_
-      if (visible) void mark()
-    },
+    setVisible: receipts.setVisible,
 
     setTyping(types) {
       if (!types && !typingSent) return
@@ -256,6 +230,7 @@ export function createThread(dependencies: ThreadDependencies): Thread {
 
     stop() {
       stopped = true
+      receipts.stop()
       clearTimeout(typingTimer)
       unfollow()
     },

@@ -21,15 +21,18 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
         <Avatar name={name} id={conversationId} verified={verified} />
         <span class="row-text">
           <span class="row-top">
-            <span class="row-name">{name}</span>
+            <span class="row-name">
+              <bdi>{name}</bdi>
+            </span>
             {verified && <span class="visually-hidden">, verified</span>}
             <When at={lastMessageAt} />
           </span>
           <span class="row-bottom">
             {typingSince === undefined ? (
-              <span class="row-preview">
+              // In the text's own direction, so that it is its end that is cut off.
+              <span class="row-preview" dir={from ? undefined : 'auto'}>
                 {from && <span class="row-from">{from}: </span>}
-                {lastMessage?.body ?? ''}
+                {from ? <bdi>{lastMessage?.body}</bdi> : lastMessage?.body}
               </span>
             ) : (
               <span class="row-preview typing">is typing…</span>

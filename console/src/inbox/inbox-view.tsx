@@ -9,6 +9,7 @@ import type { InboxFilter } from './inbox-merge.ts'
 
 /** The list of conversations beside the open one; on a phone one after the other. */
 export function InboxView({ conversationId, details = false }: { conversationId?: string; details?: boolean }) {
+  const { inbox } = useConsole()
   return (
     <div class={conversationId === undefined ? 'inbox' : `inbox open${details ? ' details-open' : ''}`}>
       <h1 class="visually-hidden" tabIndex={-1}>
@@ -17,11 +18,14 @@ export function InboxView({ conversationId, details = false }: { conversationId?
       <ConversationList openId={conversationId} />
       {conversationId === undefined ? (
         <div class="thread thread-empty">
-          <Empty icon="inbox" title="No conversation is open">
-            <p>
-              Choose one from the list: <kbd>j</kbd> and <kbd>k</kbd> move, <kbd>Enter</kbd> opens.
-            </p>
-          </Empty>
+          {inbox.shown.value.length > 0 && (
+            <Empty icon="inbox" title="No conversation is open">
+              <p>Choose one from the list.</p>
+              <p>
+                <kbd>j</kbd> and <kbd>k</kbd> move, <kbd>Enter</kbd> opens.
+              </p>
+            </Empty>
+          )}
         </div>
       ) : (
         <ConversationView key={conversationId} conversationId={conversationId} details={details} />

@@ -14,18 +14,22 @@ interface EditedField {
   label: string
   type: string
   required: boolean
+  /** In characters; left out: what the kind allows anyway. */
+  maxLength?: number
 }
 
 type FormName = 'preChat' | 'offline'
 
 const titles: Record<FormName, string> = { preChat: 'Pre-chat form', offline: 'Offline form' }
+/** With what each allows where nothing else is said, in characters. */
 const types = [
-  ['text', 'Text'],
-  ['email', 'E-mail'],
-  ['tel', 'Telephone'],
-  ['textarea', 'Long text'],
-] as const
+  { type: 'text', text: 'Text', maxLength: 256 },
+  { type: 'email', text: 'E-mail', maxLength: 254 },
+  { type: 'tel', text: 'Telephone', maxLength: 32 },
+  { type: 'textarea', text: 'Long text', maxLength: 4000 },
+]
 const maxFields = 20
+const longest = 4000
 
 /** What the two forms ask. Whether they are shown is a capability. */
 export function FormsCard(part: InstallationPart) {
@@ -37,20 +41,27 @@ export function FormsCard(part: InstallationPart) {
   )
 }
 
+/** What the installation keeps of a field. */
+const given = ({ name, label, type, required, maxLength }: Omit<EditedField, 'key'>) => ({
+  name,
+  label,
+  type,
+  required,
+  ...(maxLength === undefined ? {} : { maxLength }),
+})
+
+const withinBounds = (length: number) => Math.min(longest, Math.max(1, Math.trunc(length)))
+
 let nextKey = 0
 
 function FormEditor({ form, installation, onChanged }: InstallationPart & { form: FormName }) {
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
   const saved = installation.forms?.[form]?.fields ?? []
-  const [fields, setFields] = useState<EditedField[]>(() =>
-    saved.map(({ name, label, type, required }) => ({ key: nextKey++, name, label, type, required })),
-  )
+  const [fields, setFields] = useState<EditedField[]>(() => saved.map((field) => ({ key: nextKey++, ...given(field) })))
   const set = (key: number, change: Partial<EditedField>) =>
     setFields(fields.map((field) => (field.key === key ? { ...field, ...change } : field)))
-  const changed =
-    JSON.stringify(fields.map(({ key: _, ...rest }) => rest)) !==
-    JSON.stringify(saved.map(({ name, label, type, required }) => ({ name, label, type, required })))
+  const changed = JSON.stringify(fields.map(given)) !== JSON.stringify(saved.map(given))
 
   function move(index: number, step: number) {
     const moved = [...fields]
@@ -64,7 +75,7 @@ function FormEditor({ form, installation, onChanged }: InstallationPart & { form
     void run(async () => {
       const answer = await api.workspaces.updateInstallation({
         siteKey: installation.publicSiteKey,
-        forms: { [form]: { fields: fields.map(({ key: _, ...field }) => field) } },
+        forms: { [form]: { fields: fields.map(given) } },
       })
       if (answer.installation) onChanged(answer.installation)
       announcer.say(`The ${titles[form].toLowerCase()} is saved.`)
@@ -77,7 +88,7 @@ function FormEditor({ form, installation, onChanged }: InstallationPart & { form
       {fields.length === 0 && <p class="hint">It asks nothing yet.</p>}
       {fields.length > 0 && (
         <ol class="form-fields">
-          {fields.map(({ key, name, label, type, required }, index) => (
+          {fields.map(({ key, name, label, type, required, maxLength }, index) => (
             <li key={key} class="form-field">
               <label>
                 Label
@@ -100,12 +111,27 @@ function FormEditor({ form, installation, onChanged }: InstallationPart & { form
               <label>
                 Kind
                 <select class="input" value={type} onChange={(event) => set(key, { type: event.currentTarget.value })}>
-                  {types.map(([value, text]) => (
-                    <option key={value} value={value}>
-                      {text}
+                  {types.map((known) => (
+                    <option key={known.type} value={known.type}>
+                      {known.text}
                     </option>
                   ))}
                 </select>
+              </label>
+              <label>
+                Longest
+                <input
+                  class="input"
+                  type="number"
+                  min={1}
+                  max={longest}
+                  step={1}
+                  placeholder={String(types.find((known) => known.type === type)?.maxLength ?? '')}
+                  value={maxLength ?? ''}
+                  onInput={({ currentTarget: { value } }) =>
+                    set(key, { maxLength: value === '' ? undefined : withinBounds(Number(value)) })
+                  }
+                />
               </label>
               <label class="check">
                 <input

@@ -2,14 +2,13 @@ import { useState } from 'preact/hooks'
 import { type Connection, ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
-import { Confirm, CopyOnce, Dialog, useAction } from '../ui/dialog.tsx'
-import { EntryList } from '../ui/entry-list.tsx'
-import { Field } from '../ui/field.tsx'
+import { Confirm, useAction } from '../ui/dialog.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { useLoad } from '../ui/load.ts'
 import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
-import { originProblem } from './installation-words.ts'
+import { NewConnection } from './new-connection.tsx'
+import { NewInstallation } from './new-installation.tsx'
 
 export function InstallationsView() {
   const { api } = useConsole()
@@ -122,135 +121,5 @@ function ConnectionSwitch({ connection, onChanged }: { connection: Connection; o
         </Confirm>
       )}
     </>
-  )
-}
-
-function NewConnection({ onClose, onMade }: { onClose: () => void; onMade: () => Promise<void> }) {
-  const { api, session } = useConsole()
-  const { busy, failure, run } = useAction()
-  const [name, setName] = useState('')
-  async function create(event: Event) {
-    event.preventDefault()
-    const { workspaceId } = session
-    if (await run(() => api.workspaces.createConnection({ workspaceId, name: name.trim() }))) {
-      await onMade()
-      onClose()
-    }
-  }
-  return (
-    <Dialog title="New connection" onClose={onClose}>
-      <form class="dialog-body" onSubmit={create} noValidate>
-        <Field label="Name" hint="For you and your colleagues, for example “Website”.">
-          {(attributes) => (
-            <input
-              {...attributes}
-              class="input"
-              maxLength={128}
-              value={name}
-              onInput={(event) => setName(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <FailureNotice failure={failure} />
-        <div class="dialog-actions">
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="button primary" disabled={busy || name.trim() === ''}>
-            Create connection
-          </button>
-        </div>
-      </form>
-    </Dialog>
-  )
-}
-
-function NewInstallation({ connections, onClose }: { connections: Connection[]; onClose: () => void }) {
-  const { api, router } = useConsole()
-  const { busy, failure, run } = useAction()
-  const [connectionId, setConnection] = useState(connections[0]!.connectionId)
-  const [title, setTitle] = useState('')
-  const [origins, setOrigins] = useState<string[]>([])
-  const [made, setMade] = useState<{ siteKey: string; secret: string; kid: string }>()
-
-  function create(event: Event) {
-    event.preventDefault()
-    void run(async () => {
-      const appearance = title.trim() === '' ? undefined : { title: title.trim() }
-      const { installation, identitySecret } = await api.workspaces.createInstallation({
-        connectionId,
-        origins,
-        appearance,
-      })
-      if (installation && identitySecret)
-        setMade({ siteKey: installation.publicSiteKey, secret: identitySecret.secret, kid: identitySecret.kid })
-    })
-  }
-
-  if (made) {
-    return (
-      <CopyOnce
-        title="The identity secret"
-        label={`Secret (key ${made.kid})`}
-        secret={made.secret}
-        onClose={() => router.go(pathOf({ view: 'installation', siteKey: made.siteKey }))}
-      >
-        <p>
-          With it your backend vouches for who a visitor is. Keep it on your server, never on a page. It is shown this
-          once; if you do not need it now, you can rotate it later.
-        </p>
-      </CopyOnce>
-    )
-  }
-  return (
-    <Dialog title="New installation" onClose={onClose}>
-      <form class="dialog-body" onSubmit={create} noValidate>
-        <Field label="Connection">
-          {(attributes) => (
-            <select
-              {...attributes}
-              class="input"
-              value={connectionId}
-              onChange={(event) => setConnection(event.currentTarget.value)}
-            >
-              {connections.map((known) => (
-                <option key={known.connectionId} value={known.connectionId}>
-                  {known.name}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
-        <Field label="Title" hint="Stands at the top of the chat. It can be changed later.">
-          {(attributes) => (
-            <input
-              {...attributes}
-              class="input"
-              maxLength={128}
-              placeholder="Chat with us"
-              value={title}
-              onInput={(event) => setTitle(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <EntryList
-          label="Allowed origins"
-          hint="Only pages of these may show the widget. At least one."
-          placeholder="https://example.com"
-          entries={origins}
-          problemOf={originProblem}
-          onChange={setOrigins}
-        />
-        <FailureNotice failure={failure} />
-        <div class="dialog-actions">
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="button primary" disabled={busy || origins.length === 0}>
-            Create installation
-          </button>
-        </div>
-      </form>
-    </Dialog>
   )
 }

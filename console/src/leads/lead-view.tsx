@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks'
-import type { Lead } from '#proto/lead/v1/lead_pb.js'
 import { type Subscription, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { Attempts } from '../deliveries/attempts.tsx'
@@ -11,13 +10,12 @@ import { Card, Fact, Facts, Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import { leadTitle, sourceText } from './lead-words.ts'
 
-const maxPagesSearched = 20
 const lookAgainMs = 5000
 
 /** One lead: what is known, where it came from, and where it went. */
 export function LeadView({ leadId }: { leadId: string }) {
   const { api } = useConsole()
-  const lead = useLoad(() => findLead(leadId), [leadId])
+  const lead = useLoad(async () => (await api.leads.getLead({ leadId })).lead, [leadId])
   const attempts = useLoad(
     async () => (await api.leads.listDeliveryAttempts({ leadId })).attempts,
     [leadId],
@@ -28,17 +26,6 @@ export function LeadView({ leadId }: { leadId: string }) {
   const destinationOf = (id: string | undefined) =>
     subscriptions.value?.find(({ subscriptionId }) => subscriptionId === id)?.destinationUrl ?? id
 
-  async function findLead(wanted: string): Promise<Lead | undefined> {
-    let pageToken = ''
-    for (let page = 0; page < maxPagesSearched; page += 1) {
-      const { leads, nextPageToken } = await api.leads.listLeads({ limit: 100, pageToken })
-      const found = leads.find((known) => known.leadId === wanted)
-      if (found || nextPageToken === '') return found
-      pageToken = nextPageToken
-    }
-    return undefined
-  }
-
   return (
     <Page
       title={lead.value ? leadTitle(lead.value) : 'Lead'}
@@ -46,15 +33,14 @@ export function LeadView({ leadId }: { leadId: string }) {
     >
       <FailureNotice failure={lead.failure} retry={() => void lead.reload()} />
       {!lead.value && lead.loading && <Loading label="The lead is being loaded" />}
-      {!lead.value && !lead.loading && !lead.failure && (
-        <p class="hint">What is in this lead is too far back to be listed. Its deliveries are below.</p>
-      )}
       {lead.value && (
         <Card title="What is known">
           <Facts>
             {Object.entries(lead.value.fields).map(([name, value]) => (
               <Fact key={name} name={name}>
-                <span class="multi-line">{value}</span>
+                <span class="multi-line" dir="auto">
+                  {value}
+                </span>
               </Fact>
             ))}
             <Fact name="Source">{sourceText(lead.value.source)}</Fact>
@@ -74,25 +60,27 @@ export function LeadView({ leadId }: { leadId: string }) {
           </Facts>
         </Card>
       )}
-      <Card title="Deliveries">
-        <FailureNotice failure={attempts.failure} retry={() => void attempts.reload()} />
-        {attempts.value?.length === 0 && (
-          <Empty icon="deliveries" title="It has not been sent anywhere">
-            <p>Send it to one of the destinations below.</p>
-          </Empty>
-        )}
-        {[...byDelivery].map(([deliveryId, ofDelivery]) => (
-          <section class="lead-delivery" key={deliveryId} aria-label={destinationOf(ofDelivery[0]?.subscriptionId)}>
-            <h3>
-              <a class="breakable" href={pathOf({ view: 'delivery', deliveryId })}>
-                {destinationOf(ofDelivery[0]?.subscriptionId)}
-              </a>
-            </h3>
-            <Attempts attempts={ofDelivery} onRetried={attempts.reload} />
-          </section>
-        ))}
-        <SendForm leadId={leadId} subscriptions={subscriptions.value ?? []} onSent={attempts.reload} />
-      </Card>
+      {lead.value && (
+        <Card title="Deliveries">
+          <FailureNotice failure={attempts.failure} retry={() => void attempts.reload()} />
+          {attempts.value?.length === 0 && (
+            <Empty icon="deliveries" title="It has not been sent anywhere">
+              <p>Send it to one of the destinations below.</p>
+            </Empty>
+          )}
+          {[...byDelivery].map(([deliveryId, ofDelivery]) => (
+            <section class="lead-delivery" key={deliveryId} aria-label={destinationOf(ofDelivery[0]?.subscriptionId)}>
+              <h3>
+                <a class="breakable" href={pathOf({ view: 'delivery', deliveryId })}>
+                  {destinationOf(ofDelivery[0]?.subscriptionId)}
+                </a>
+              </h3>
+              <Attempts attempts={ofDelivery} onRetried={attempts.reload} />
+            </section>
+          ))}
+          <SendForm leadId={leadId} subscriptions={subscriptions.value ?? []} onSent={attempts.reload} />
+        </Card>
+      )}
     </Page>
   )
 }

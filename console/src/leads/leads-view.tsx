@@ -43,9 +43,12 @@ export function LeadsView() {
             <li key={lead.leadId}>
               <a class="table-row" href={pathOf({ view: 'lead', leadId: lead.leadId })}>
                 <span class="table-main">
-                  <span class="table-title">{leadTitle(lead)}</span>
+                  <span class="table-title breakable">
+                    <bdi>{leadTitle(lead)}</bdi>
+                  </span>
                   <span class="table-sub">
                     {Object.entries(lead.fields)
+                      .filter(([, value]) => value.trim() !== leadTitle(lead))
                       .map(([name, value]) => `${name}: ${value}`)
                       .join(' · ')}
                   </span>

@@ -2,13 +2,14 @@ import { useState } from 'preact/hooks'
 import { type Subscription, type SubscriptionAudit, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
-import { Confirm, CopyOnce, useAction } from '../ui/dialog.tsx'
+import { Confirm, useAction } from '../ui/dialog.tsx'
 import { EntryList } from '../ui/entry-list.tsx'
 import { Field, Toggle } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
 import { FailureNotice, Loading, Notice } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
+import { SecretCard } from './secret-card.tsx'
 import { actionText, commonFields, destinationProblem, disabledText, mappedFieldProblem } from './subscription-words.ts'
 
 export function SubscriptionView({ subscriptionId }: { subscriptionId: string }) {
@@ -43,12 +44,12 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
   )
 }
 
-interface PartProps {
+export interface SubscriptionPart {
   subscription: Subscription
   onChanged: () => Promise<void>
 }
 
-function StatusCard({ subscription, onChanged }: PartProps) {
+function StatusCard({ subscription, onChanged }: SubscriptionPart) {
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
   const [asking, setAsking] = useState(false)
@@ -110,7 +111,7 @@ function StatusCard({ subscription, onChanged }: PartProps) {
   )
 }
 
-function EditCard({ subscription, onChanged }: PartProps) {
+function EditCard({ subscription, onChanged }: SubscriptionPart) {
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
   const [destinationUrl, setDestination] = useState(subscription.destinationUrl)
@@ -170,94 +171,6 @@ function EditCard({ subscription, onChanged }: PartProps) {
           </button>
         </div>
       </form>
-    </Card>
-  )
-}
-
-const overlaps: [number, string][] = [
-  [0, 'at once'],
-  [3600, 'in 1 hour'],
-  [86_400, 'in 24 hours'],
-  [604_800, 'in 7 days'],
-]
-
-function SecretCard({ subscription, onChanged }: PartProps) {
-  const { api } = useConsole()
-  const [asking, setAsking] = useState(false)
-  const [overlapSeconds, setOverlap] = useState(86_400)
-  const [secret, setSecret] = useState<string>()
-  return (
-    <Card
-      title="Signing secrets"
-      actions={
-        <button type="button" class="button small" onClick={() => setAsking(true)}>
-          Rotate
-        </button>
-      }
-    >
-      <ul class="plain-list">
-        {subscription.secrets.map(({ secretId, masked, createdAt, expiresAt }) => (
-          <li key={secretId}>
-            <span class="mono">{masked}</span>
-            <span class="hint">
-              since <When at={createdAt} full />
-              {expiresAt && (
-                <>
-                  , signs until <When at={expiresAt} full />
-                </>
-              )}
-            </span>
-          </li>
-        ))}
-      </ul>
-      {asking && (
-        <Confirm
-          title="Rotate the signing secret?"
-          action="Make a new secret"
-          onClose={() => setAsking(false)}
-          onConfirm={async () => {
-            const made = await api.leads.rotateSubscriptionSecret({
-              subscriptionId: subscription.subscriptionId,
-              overlapSeconds,
-            })
-            setSecret(made.secret)
-          }}
-        >
-          <p>
-            A new secret signs from now on, and is shown to you once. The one before signs beside it for a while, so
-            that the receiver can change over.
-          </p>
-          <Field label="The secret before ends">
-            {(attributes) => (
-              <select
-                {...attributes}
-                class="input"
-                value={overlapSeconds}
-                onChange={(event) => setOverlap(Number(event.currentTarget.value))}
-              >
-                {overlaps.map(([seconds, name]) => (
-                  <option key={seconds} value={seconds}>
-                    {name}
-                  </option>
-                ))}
-              </select>
-            )}
-          </Field>
-        </Confirm>
-      )}
-      {secret !== undefined && (
-        <CopyOnce
-          title="The new signing secret"
-          label="Secret"
-          secret={secret}
-          onClose={() => {
-            setSecret(undefined)
-            void onChanged()
-          }}
-        >
-          <p>Store it at the receiver now: it is shown this once.</p>
-        </CopyOnce>
-      )}
     </Card>
   )
 }

@@ -30,7 +30,8 @@ export function FailureNotice({ failure, retry }: { failure: Failure | undefined
     <Notice
       tone="danger"
       action={
-        retry && (
+        retry &&
+        !failure.missing && (
           <button type="button" class="button small" onClick={retry}>
             Try again
           </button>

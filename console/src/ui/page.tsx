@@ -25,10 +25,12 @@ export function Page({
           </a>
         )}
         <div class="page-title">
-          <h1 tabIndex={-1}>{title}</h1>
+          <div class="page-title-text">
+            <h1 tabIndex={-1}>{title}</h1>
+            {lead && <p class="page-lead">{lead}</p>}
+          </div>
           {actions && <div class="page-actions">{actions}</div>}
         </div>
-        {lead && <p class="page-lead">{lead}</p>}
       </header>
       {children}
     </div>

@@ -29,16 +29,17 @@ export function usePages<T>(
   )
   const round = useRef(0)
 
-  async function fetchPage(pageToken: string, keep: (known: T[], page: T[]) => T[]) {
+  async function fetchPage(pageToken: string, keep: (known: T[], page: T[], isAll: boolean) => T[]) {
     const mine = round.current
     setState((before) => ({ ...before, loading: true }))
     try {
       const { items, nextPageToken } = await load(pageToken)
       if (mine !== round.current) return
       setState((before) => ({
-        items: keep(before.items, items),
+        items: keep(before.items, items, nextPageToken === ''),
         // Looking at the first page again does not lose the place further down.
-        next: pageToken === '' && before.items.length > items.length ? before.next : nextPageToken,
+        next:
+          pageToken === '' && nextPageToken !== '' && before.items.length > items.length ? before.next : nextPageToken,
         loading: false,
         first: false,
       }))
@@ -53,7 +54,11 @@ export function usePages<T>(
     return items.filter((item) => !keys.has(keyOf(item)))
   }
   const reload = () =>
-    fetchPage('', (known, page) => (known.length > page.length ? [...page, ...without(known, page)] : page))
+    fetchPage('', (known, page, isAll) => {
+      if (isAll) return page
+      const end = known.findIndex((item) => keyOf(item) === keyOf(page.at(-1)!))
+      return [...page, ...without(known.slice(end + 1), page)]
+    })
 
   useEffect(() => {
     round.current += 1

@@ -165,6 +165,38 @@ export declare type Lead = Message<"service.lead.v1.Lead"> & {
 export declare const LeadSchema: GenMessage<Lead>;
 
 /**
+ * @generated from message service.lead.v1.GetLeadRequest
+ */
+export declare type GetLeadRequest = Message<"service.lead.v1.GetLeadRequest"> & {
+  /**
+   * @generated from field: string lead_id = 1;
+   */
+  leadId: string;
+};
+
+/**
+ * Describes the message service.lead.v1.GetLeadRequest.
+ * Use `create(GetLeadRequestSchema)` to create a new message.
+ */
+export declare const GetLeadRequestSchema: GenMessage<GetLeadRequest>;
+
+/**
+ * @generated from message service.lead.v1.GetLeadResponse
+ */
+export declare type GetLeadResponse = Message<"service.lead.v1.GetLeadResponse"> & {
+  /**
+   * @generated from field: service.lead.v1.Lead lead = 1;
+   */
+  lead?: Lead | undefined;
+};
+
+/**
+ * Describes the message service.lead.v1.GetLeadResponse.
+ * Use `create(GetLeadResponseSchema)` to create a new message.
+ */
+export declare const GetLeadResponseSchema: GenMessage<GetLeadResponse>;
+
+/**
  * @generated from message service.lead.v1.ListLeadsRequest
  */
 export declare type ListLeadsRequest = Message<"service.lead.v1.ListLeadsRequest"> & {
@@ -269,6 +301,16 @@ export declare const LeadService: GenService<{
     methodKind: "unary";
     input: typeof SubmitFormRequestSchema;
     output: typeof SubmitFormResponseSchema;
+  },
+  /**
+   * Errors: LeadNotFound.
+   *
+   * @generated from rpc service.lead.v1.LeadService.GetLead
+   */
+  getLead: {
+    methodKind: "unary";
+    input: typeof GetLeadRequestSchema;
+    output: typeof GetLeadResponseSchema;
   },
   /**
    * The newest first. Errors: NotFound, ValidationFailed.

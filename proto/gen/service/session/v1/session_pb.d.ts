@@ -1020,6 +1020,14 @@ export declare type Session = Message<"service.session.v1.Session"> & {
    * @generated from field: google.protobuf.Timestamp page_context_at = 18;
    */
   pageContextAt?: Timestamp | undefined;
+
+  /**
+   * A ban on this visitor stands now, whatever the session's own state says: a session that a ban ended stays "banned" after
+   * the ban was taken back.
+   *
+   * @generated from field: bool visitor_banned = 19;
+   */
+  visitorBanned: boolean;
 };
 
 /**

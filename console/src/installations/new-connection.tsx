@@ -1,0 +1,46 @@
+import { useState } from 'preact/hooks'
+import { useConsole } from '../console-context.ts'
+import { Dialog, useAction } from '../ui/dialog.tsx'
+import { Field } from '../ui/field.tsx'
+import { FailureNotice } from '../ui/notice.tsx'
+
+/** Asks for the name of a new connection. */
+export function NewConnection({ onClose, onMade }: { onClose: () => void; onMade: () => Promise<void> }) {
+  const { api, session } = useConsole()
+  const { busy, failure, run } = useAction()
+  const [name, setName] = useState('')
+  async function create(event: Event) {
+    event.preventDefault()
+    const { workspaceId } = session
+    if (await run(() => api.workspaces.createConnection({ workspaceId, name: name.trim() }))) {
+      await onMade()
+      onClose()
+    }
+  }
+  return (
+    <Dialog title="New connection" onClose={onClose}>
+      <form class="dialog-body" onSubmit={create} noValidate>
+        <Field label="Name" hint="For you and your colleagues, for example “Website”.">
+          {(attributes) => (
+            <input
+              {...attributes}
+              class="input"
+              maxLength={128}
+              value={name}
+              onInput={(event) => setName(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <FailureNotice failure={failure} />
+        <div class="dialog-actions">
+          <button type="button" class="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="button primary" disabled={busy || name.trim() === ''}>
+            Create connection
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
