@@ -186,11 +186,11 @@ export const coreSettings = Type.Object({
     description: 'Longest time for one delivery attempt: DNS, connect, TLS, headers and body together.',
   }),
   DELIVERY_LEASE_MS: Type.Integer({
-    default: 20000,
+    default: 5000,
     minimum: 1000,
     maximum: 600000,
     description:
-      'How long a claimed delivery is its worker’s alone; at least 5,000 more than DELIVERY_ATTEMPT_DEADLINE_MS.',
+      'How long a claimed delivery is its worker’s alone without word from it; a living worker renews its claims.',
   }),
   DELIVERY_RETENTION_DAYS: Type.Integer({
     default: 90,
@@ -253,15 +253,7 @@ export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig
   }
 }
 
-/** What a lease must have left after the longest attempt, for the result to arrive, in milliseconds. */
-const leaseMarginMs = 5000
-
 function checkTogether(config: CoreConfig): CoreConfig {
-  if (config.DELIVERY_LEASE_MS < config.DELIVERY_ATTEMPT_DEADLINE_MS + leaseMarginMs) {
-    throw new SettingError(
-      `DELIVERY_LEASE_MS must be at least ${leaseMarginMs} more than DELIVERY_ATTEMPT_DEADLINE_MS, or deliveries would be sent twice`,
-    )
-  }
   try {
     createAddressJudge({ allowedCidrs: allowedCidrs(config) })
   } catch {

@@ -121,7 +121,7 @@ describe('an attempt', () => {
       attemptId: attempt.attemptId,
       url: 'https://crm.example/leads',
       deadlineMs: 10_000,
-      leaseMs: 20_000,
+      leaseMs: 5_000,
       headers: { 'x-service-webhook-id': attempt.deliveryId, 'x-correlation-id': attempt.correlationId },
     })
     const text = Buffer.from(first!.body).toString()
@@ -238,6 +238,23 @@ describe('a manual retry', () => {
     test.advance(35 * second)
     expect(await worker.drain(200)).toBe(1)
     expect((await attempts(deliveryId)).map(({ manual }) => manual)).toEqual([true, true, false])
+  })
+
+  it('with one key for several deliveries at once counts for one of them, and is a conflict for the others', async () => {
+    const { send, operator } = await test.newScene()
+    const sent = [await send(), await send(), await send(), await send()]
+    const worker = await test.worker()
+    await worker.drain(500)
+    for (let round = 0; round < 5; round += 1) {
+      const codes = await Promise.all(
+        sent.map(({ attemptId }) =>
+          codeOf(operator.retryDeliveryAttempt({ attemptId, idempotencyKey: `one-${round}` })),
+        ),
+      )
+      expect(codes.filter((code) => code === undefined)).toHaveLength(1)
+      expect(codes.filter((code) => code === 'IdempotencyConflict')).toHaveLength(3)
+      await worker.drain(400)
+    }
   })
 
   it('is refused while the delivery is pending, sending or accepted, by whichever attempt it is named', async () => {
@@ -374,5 +391,6 @@ describe('the scopes', () => {
     const captive = await test.client(test.cores[0]!, ['deliveries:work'], workspaceId)
     await expect(captive.claimDeliveries({ workerId: 'w', limit: 1, perDestination: 1 })).rejects.toMatchObject(denied)
     await expect(captive.recordAttempts({ results: [] })).rejects.toMatchObject(denied)
+    await expect(captive.renewClaims({ claims: [] })).rejects.toMatchObject(denied)
   })
 })

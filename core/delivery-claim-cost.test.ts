@@ -93,7 +93,7 @@ function countedClaims() {
     work: createDeliveryWork(test.now),
     secretBox: test.cores[0]!.secretBox,
     logger: test.cores[0]!.logger,
-    settings: { leaseMs: 20_000 },
+    settings: { leaseMs: 5_000, deadlineMs: 10_000 },
     now: test.now,
     random: () => 0.5,
   })

@@ -191,7 +191,7 @@ describe('a lease', () => {
     const dead = await test.worker(test.cores[0], 'dead')
     const alive = await test.worker(test.cores[1], 'alive')
     const first = await claimOne(dead)
-    test.advance(19 * second)
+    test.advance(4 * second)
     expect(await alive.claim()).toEqual([])
     test.advance(2 * second)
     const taken = await claimOne(alive)
@@ -227,6 +227,70 @@ describe('a lease', () => {
     }
     await worker.answer(await claimOne(worker), 500)
     expect(await scene.attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.RETRY_SCHEDULED }])
+  })
+
+  it('that is renewed stays, and a worker that was stopped meanwhile has lost it', async () => {
+    const scene = await test.newScene()
+    const { deliveryId } = await scene.send()
+    const [slow, other] = [await test.worker(test.cores[0], 'slow'), await test.worker(test.cores[1], 'other')]
+    const { claimId } = await claimOne(slow)
+    const renew = async (...claims: string[]) =>
+      (await slow.calls.renewClaims({ claims: claims.map((claimId) => ({ deliveryId, claimId })) })).renewed.map(
+        ({ held }) => held,
+      )
+    for (let turn = 0; turn < 4; turn += 1) {
+      test.advance(4 * second)
+      expect(await renew(claimId)).toEqual([true])
+      expect(await other.claim()).toEqual([])
+    }
+    test.advance(6 * second)
+    const taken = await claimOne(other)
+    expect(taken.deliveryId).toBe(deliveryId)
+    expect(await renew(claimId, 'clm_forged', taken.claimId)).toEqual([false, false, true])
+    expect(await renew(claimId, 'clm_forged')).toEqual([false, false])
+    expect(await slow.answer({ ...taken, claimId }, 500)).toBe(false)
+    expect(await other.answer(taken, 200)).toBe(true)
+    // What has ended is not under anybody's claim.
+    expect(await renew(taken.claimId)).toEqual([false])
+    expect(await scene.attempts(deliveryId)).toMatchObject([{ attemptNumber: 1, status: DeliveryStatus.ACCEPTED }])
+  })
+
+  it('that has ended is renewed as long as nobody has taken over', async () => {
+    const scene = await test.newScene()
+    const { deliveryId } = await scene.send()
+    const worker = await test.worker()
+    const { claimId } = await claimOne(worker)
+    test.advance(8 * second)
+    expect((await worker.calls.renewClaims({ claims: [{ deliveryId, claimId }] })).renewed).toMatchObject([
+      { held: true },
+    ])
+    expect(await worker.claim()).toEqual([])
+  })
+
+  it('is not renewed for ever: a worker that never reports does not keep a delivery from the others', async () => {
+    const scene = await test.newScene()
+    const { deliveryId } = await scene.send()
+    const stuck = await test.worker()
+    const { claimId } = await claimOne(stuck)
+    let held = true
+    let renewals = 0
+    for (; held; renewals += 1) {
+      test.advance(4 * second)
+      const { renewed } = await stuck.calls.renewClaims({ claims: [{ deliveryId, claimId }] })
+      held = renewed[0]!.held
+    }
+    // Two attempts of 10 s and two leases of 5 s.
+    expect(renewals).toBe(8)
+    test.advance(5 * second)
+    expect(await (await test.worker(test.cores[1])).claim()).toHaveLength(1)
+  })
+
+  it('is renewed with a thousand others at most', async () => {
+    const claims = Array.from({ length: 1001 }, () => ({ deliveryId: 'd', claimId: 'c' }))
+    const { calls } = await test.worker()
+    await expect(calls.renewClaims({ claims })).rejects.toThrow('ValidationFailed')
+    expect((await calls.renewClaims({ claims: claims.slice(1) })).renewed).toHaveLength(1000)
+    expect((await calls.renewClaims({ claims: [] })).renewed).toEqual([])
   })
 
   it('that is handed back makes the delivery due at once, and uses up no attempt', async () => {

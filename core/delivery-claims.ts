@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import type { DeliveryWork, Look } from './delivery-work.ts'
+import { ServiceError } from './errors.ts'
 import { field, integer, line, validate } from './rules.ts'
 import type { SecretBox } from './secret-box.ts'
 import type { Candidates, DeliveryQueue, TakenDelivery } from './store/delivery-queue.ts'
@@ -31,9 +33,19 @@ export interface ClaimRequest {
   signal: AbortSignal
 }
 
+export interface HeldClaim {
+  deliveryId: string
+  claimId: string
+}
+
 export interface DeliveryClaims {
   /** Due deliveries, fairly over the destinations; none when there was nothing due in time. Errors: `ValidationFailed`. */
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>
+  /**
+   * Lets their leases begin anew, in their order: whether it did. It does not where the claim was lost, nor where it is so
+   * old that its worker cannot be at work on it any more. Errors: `ValidationFailed`.
+   */
+  renew(claims: HeldClaim[]): Promise<boolean[]>
 }
 
 /** What there is to claim of a destination that may be sent to, with the secrets that sign now. */
@@ -45,6 +57,7 @@ interface Sendable extends Candidates {
 const lookAhead = 256
 /** So many are looked at in all where that is enough, so that a few destinations can fill a claim. */
 const candidatesMax = 2000
+const maxRenewed = 1000
 /** How often a claim that lost everything to another core tries again at once. */
 const triesMax = 5
 
@@ -54,7 +67,7 @@ export function createDeliveryClaims(dependencies: {
   work: DeliveryWork
   secretBox: Pick<SecretBox, 'open'>
   logger: Pick<Logger, 'error'>
-  settings: { leaseMs: number }
+  settings: { leaseMs: number; deadlineMs: number }
   now: () => number
   random: () => number
 }): DeliveryClaims {
@@ -184,6 +197,19 @@ export function createDeliveryClaims(dependencies: {
         look: () => inTurn(() => look(request)),
       })
       return claimed ?? []
+    },
+
+    async renew(claims) {
+      if (claims.length > maxRenewed) {
+        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/claims', rule: 'maxItems' }] })
+      }
+      const at = now()
+      const held = await queue.renew(claims, {
+        leaseUntil: new Date(at + settings.leaseMs),
+        // Time to wait for another attempt to the destination, to make this one, and to report it.
+        takenSince: new Date(at - 2 * (settings.deadlineMs + settings.leaseMs)),
+      })
+      return claims.map(({ deliveryId, claimId }) => held.get(deliveryId) === claimId)
     },
   }
 }

@@ -86,11 +86,12 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
     now,
   })
 
-  async function reconcile() {
-    await fanOut.finish()
-    await verdicts.executeForgotten()
-    await holds.reconcile()
-  }
+  /** Each for itself: what one of them cannot do must not keep the others from it. */
+  const chores = [
+    { name: 'sending leads on', run: fanOut.finish },
+    { name: 'judging subscriptions', run: verdicts.executeForgotten },
+    { name: 'holding and releasing deliveries', run: holds.reconcile },
+  ]
 
   return {
     leads: createLeads({ ...dependencies, store: leadStore, fanOut }),
@@ -115,7 +116,7 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
       work: deliveryWork,
       secretBox,
       logger,
-      settings: { leaseMs: config.DELIVERY_LEASE_MS },
+      settings: { leaseMs: config.DELIVERY_LEASE_MS, deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS },
       now,
       random,
     }),
@@ -132,6 +133,6 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
     deliveryHolds: holds,
     deliveryVerdicts: verdicts,
     deliveryWork,
-    chores: [createRecurring({ name: 'reconciling deliveries', everyMs: reconcileEveryMs, run: reconcile, logger })],
+    chores: chores.map((chore) => createRecurring({ ...chore, everyMs: reconcileEveryMs, logger })),
   }
 }

@@ -52,6 +52,23 @@ describe('a captured lead', () => {
     expect(await (await test.worker()).claim()).toEqual([])
   })
 
+  it('that cannot be sent on does not keep back those behind it', async () => {
+    const { workspaceId, operator } = await test.newScene({ automatic: true })
+    await test.clear()
+    const since = new Date(test.now() - 60_000)
+    const subscriptionIds = (await operator.listSubscriptions({})).subscriptions.map((each) => each.subscriptionId)
+    const lead = { workspaceId, source: 'left behind', createdAt: since, fanOut: { subscriptionIds, since } }
+    await leads().insertMany([
+      // What no code of ours writes, and no code of ours can read.
+      { _id: 'lead_broken', ...lead, fields: null as never },
+      { _id: 'lead_good', ...lead, fields: { name: 'Mia' } },
+    ])
+    await expect(test.cores[0]!.leadFanOut.finish()).rejects.toThrow()
+    const { deliveries } = await operator.listDeliveries({})
+    expect(deliveries.map(({ leadId }) => leadId)).toEqual(['lead_good'])
+    await leads().deleteOne({ _id: 'lead_broken' })
+  })
+
   it('is sent on exactly once, whenever its core dies', async () => {
     for (let writes = 0; ; writes += 1) {
       const { workspaceId, operator } = await test.newScene({ automatic: true })

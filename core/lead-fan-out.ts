@@ -68,7 +68,10 @@ export function createLeadFanOut(dependencies: {
     async finish() {
       for (;;) {
         const found = await leads.notSentOn(new Date(now() - deadAfterMs), batch)
-        for (const lead of found) await sendNow(lead)
+        // One that cannot be sent on must not keep back those behind it.
+        const failures: unknown[] = []
+        for (const lead of found) await sendNow(lead).catch((error: unknown) => failures.push(error))
+        if (failures.length > 0) throw failures[0]
         if (found.length < batch) return
       }
     },

@@ -23,6 +23,7 @@ export interface DeliveryOptions {
 
 /** A delivery worker over its cores. It has no database and no secret but its service token. */
 export function createDelivery({ config, transports, logger, lookup, ca }: DeliveryOptions): DeliveryWorker {
+  const workerId = `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`
   const failover = createFailoverTransport({
     transports: transports.map((transport) => createAuthorizedTransport(transport, config.DELIVERY_TOKEN)),
     deadlineMs: config.CORE_DEADLINE_MS,
@@ -37,12 +38,13 @@ export function createDelivery({ config, transports, logger, lookup, ca }: Deliv
   return createDeliveryWorker({
     core: createClient(LeadService, failover),
     sender,
-    workerId: `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`,
+    workerId,
     concurrency: config.DELIVERY_CONCURRENCY,
     perDestination: config.DELIVERY_PER_DESTINATION,
     waitMs: config.DELIVERY_CLAIM_WAIT_MS,
     graceMs: config.DELIVERY_GRACE_MS,
     answerWithinMs: config.CORE_DEADLINE_MS,
-    logger,
+    // As the claims name it, so that one leads to the other.
+    logger: logger.child({ workerId }),
   })
 }

@@ -2,8 +2,8 @@ import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 
 /** A delivery that the worker holds, and until when its claim holds. */
 export interface OpenDelivery {
-  delivery: ClaimedDelivery
-  /** Milliseconds since 1970. */
+  readonly delivery: ClaimedDelivery
+  /** Milliseconds since 1970; later with each renewal, and 0 once the claim is lost. */
   leaseEndsAt: number
 }
 

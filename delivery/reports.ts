@@ -5,12 +5,13 @@ import type { AttemptResultSchema } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { errorInfoOf } from '../core-client/error-info.ts'
 import type { Backoff } from './backoff.ts'
+import type { OpenDelivery } from './open-deliveries.ts'
 
 export type AttemptReport = MessageInitShape<typeof AttemptResultSchema>
 
 export interface Reports {
-  /** Passes a result on, as soon as it may; `leaseEndsAt` in milliseconds since 1970. */
-  add(report: AttemptReport, leaseEndsAt: number): void
+  /** Passes a result on, as soon as it may. */
+  add(report: AttemptReport, held: OpenDelivery): void
   /** Results that no core has taken yet. */
   backlog(): number
   /** Waits until a core has taken everything, or the time is up. */
@@ -19,8 +20,8 @@ export interface Reports {
 
 /** The most that the core takes at once. */
 const batchMax = 1_000
-/** How long after its lease a result is still offered: if nobody else has taken the delivery over, it saves a second request. */
-const keepAfterLeaseMs = 600_000
+/** How long a result is offered: also after its lease, since it saves a second request if nobody else has taken the delivery over. */
+const keepMs = 600_000
 
 /**
  * Reports to the core what became of attempts: whatever finished while the last report was under way is the next one. A report is
@@ -31,11 +32,11 @@ export function createReports(options: {
   backoff: Backoff
   logger: Logger
   now: () => number
-  /** A core has taken some. */
-  onTaken: () => void
+  /** A core has taken these results, or nobody will. */
+  onGone: (held: OpenDelivery[]) => void
 }): Reports {
-  const { core, backoff, logger, now, onTaken } = options
-  let queue: { report: AttemptReport; leaseEndsAt: number }[] = []
+  const { core, backoff, logger, now, onGone } = options
+  let queue: { report: AttemptReport; held: OpenDelivery; giveUpAt: number }[] = []
   let running: Promise<void> | undefined
   let batchLimit = batchMax
   const stopped = new AbortController()
@@ -48,7 +49,7 @@ export function createReports(options: {
         queue = queue.slice(batch.length)
         batchLimit = batchMax
         backoff.reset()
-        onTaken()
+        onGone(batch.map(({ held }) => held))
         const lost = recorded.filter(({ counted }) => !counted).length
         if (lost > 0) logger.warn({ lost }, 'results came after their claims were lost')
       } catch (error) {
@@ -65,14 +66,18 @@ export function createReports(options: {
       return
     }
     const [first] = queue.splice(0, 1)
+    if (first) onGone([first.held])
     logger.error({ deliveryId: first?.report.deliveryId }, 'the core does not take the result of an attempt')
     batchLimit = batchMax
   }
 
   async function outOfReach(error: unknown): Promise<void> {
-    const before = queue.length
-    queue = queue.filter(({ leaseEndsAt }) => now() < leaseEndsAt + keepAfterLeaseMs)
-    if (queue.length < before) logger.error({ given: before - queue.length }, 'results given up: no core for too long')
+    const tooLate = queue.filter(({ giveUpAt }) => now() >= giveUpAt)
+    if (tooLate.length > 0) {
+      queue = queue.filter((each) => !tooLate.includes(each))
+      onGone(tooLate.map(({ held }) => held))
+      logger.error({ given: tooLate.length }, 'results given up: no core for too long')
+    }
     if (backoff.failures() === 0) logger.warn({ code: ConnectError.from(error).code }, 'no core takes results')
     await backoff.pause(stopped.signal)
   }
@@ -86,8 +91,8 @@ export function createReports(options: {
   }
 
   return {
-    add(report, leaseEndsAt) {
-      queue.push({ report, leaseEndsAt })
+    add(report, held) {
+      queue.push({ report, held, giveUpAt: now() + keepMs })
       work()
     },
     backlog: () => queue.length,

@@ -2,7 +2,12 @@ import { Code, ConnectError, createClient, createRouterTransport } from '@connec
 import { pino } from 'pino'
 import { afterEach, describe, expect, it } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
-import type { AttemptResult, ClaimDeliveriesRequest, RecordAttemptsRequest } from '#proto/lead/v1/delivery_pb.js'
+import type {
+  AttemptResult,
+  ClaimDeliveriesRequest,
+  RecordAttemptsRequest,
+  RenewClaimsRequest,
+} from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { until } from '../test/support/until.ts'
 import type { Outcome, Sender } from './sender.ts'
@@ -25,8 +30,14 @@ function createTestCore() {
     records: [] as AttemptResult[][],
     recorded: new Map<string, AttemptResult>(),
     down: false,
+    /** Gives out more of a destination than was asked for, as two claims at once can. */
+    ignoresRoom: false,
     /** Runs before a report is answered; what it throws is the answer. */
     onRecord: async (_request: RecordAttemptsRequest): Promise<void> => {},
+    renewals: [] as RenewClaimsRequest[],
+    /** Claims that another worker has taken over. */
+    lost: new Set<string>(),
+    leaseMs: 60_000,
     wake: Promise.withResolvers<void>(),
     add(...more: Due[]) {
       core.due.push(...more)
@@ -45,7 +56,7 @@ function createTestCore() {
       const number = given.get(destination) ?? 0
       const taken = [...given.values()].reduce((sum, each) => sum + each, 0)
       const before = Object.values(request.underWay).reduce((sum, each) => sum + each, 0)
-      if (number >= request.perDestination || taken - before >= request.limit) return false
+      if ((number >= request.perDestination && !core.ignoresRoom) || taken - before >= request.limit) return false
       given.set(destination, number + 1)
       return true
     })
@@ -56,7 +67,7 @@ function createTestCore() {
       url: 'http://crm.example/',
       body: new Uint8Array(2),
       deadlineMs: 1_000,
-      leaseMs: 60_000,
+      leaseMs: core.leaseMs,
       ...delivery,
     }))
   }
@@ -77,6 +88,11 @@ function createTestCore() {
         }
         refuseWhileDown()
         return { deliveries }
+      },
+      async renewClaims(request) {
+        refuseWhileDown()
+        core.renewals.push(request)
+        return { renewed: request.claims.map(({ deliveryId }) => ({ held: !core.lost.has(deliveryId) })) }
       },
       async recordAttempts(request) {
         refuseWhileDown()
@@ -203,6 +219,57 @@ describe('a worker', () => {
     await until('a full destination', () => network.sending('a') === 5)
     network.release('a')
     await until('the rest', () => core.recorded.size === 12)
+  })
+
+  it('renews the claims of what is slow until its results are taken', async () => {
+    const { core, client } = createTestCore()
+    core.leaseMs = 40
+    const network = createTestSender()
+    network.hang('a')
+    core.add(...deliveries('a', 8), ...deliveries('b', 5))
+    const noReports = Promise.withResolvers<void>()
+    core.onRecord = async ({ results }) => {
+      if (results.some(({ deliveryId }) => deliveryId.startsWith('dlv_a'))) await noReports.promise
+    }
+    startWorker({ core: client, sender: network.sender })
+    await until('the quick ones', () => core.recorded.size === 5)
+    const renewed = () => new Set(core.renewals.flatMap(({ claims }) => claims.map(({ deliveryId }) => deliveryId)))
+    await until('renewals', () => renewed().size >= 5 && core.renewals.length > 3)
+    network.release('a')
+    const before = core.renewals.length
+    await until('renewals while the core has not answered the report', () => core.renewals.length > before + 3)
+    noReports.resolve()
+    await until('all results', () => core.recorded.size === 13)
+    const after = core.renewals.length
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    expect(core.renewals.length).toBeLessThanOrEqual(after + 1)
+  })
+
+  it('does not send what waited for its destination and was lost meanwhile', async () => {
+    const { core, client } = createTestCore()
+    core.leaseMs = 40
+    const network = createTestSender()
+    network.hang('a')
+    // Given out by two claims that knew nothing of each other: the second one waits.
+    const sent: string[] = []
+    const sender: Sender = {
+      ...network.sender,
+      send: (request, signal) => {
+        sent.push(request.body.length.toString())
+        return network.sender.send(request, signal)
+      },
+    }
+    core.ignoresRoom = true
+    core.add(...deliveries('a', 2))
+    startWorker({ core: client, sender, perDestination: 1 })
+    await until('both renewed', () => core.renewals.some(({ claims }) => claims.length === 2))
+    for (const { deliveryId } of core.renewals.flatMap(({ claims }) => claims)) core.lost.add(deliveryId)
+    const before = core.renewals.length
+    await until('one more look', () => core.renewals.length > before)
+    network.release('a')
+    await until('both results', () => core.recorded.size === 2)
+    expect(sent).toHaveLength(1)
+    expect([...core.recorded.values()].map(({ outcome }) => outcome.case).toSorted()).toEqual(['released', 'response'])
   })
 
   it('reports in batches: what finished meanwhile is the next one', async () => {

@@ -6,6 +6,7 @@ import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createBackoff } from './backoff.ts'
 import { createClaims } from './claims.ts'
 import { createOpenDeliveries, type OpenDelivery } from './open-deliveries.ts'
+import { createRenewals } from './renewals.ts'
 import { createReports } from './reports.ts'
 import type { Outcome, Sender } from './sender.ts'
 
@@ -21,7 +22,7 @@ export interface DeliveryWorker {
 }
 
 export interface WorkerOptions {
-  core: Pick<Client<typeof LeadService>, 'claimDeliveries' | 'recordAttempts'>
+  core: Pick<Client<typeof LeadService>, 'claimDeliveries' | 'renewClaims' | 'recordAttempts'>
   sender: Sender
   /** Names the worker in its claims. */
   workerId: string
@@ -42,13 +43,14 @@ export interface WorkerOptions {
 
 /**
  * Claims deliveries, sends them, reports what became of them. Claims go on while work is under way, so that slow destinations hold up
- * nobody but themselves.
+ * nobody but themselves, and what is slow keeps its claim.
  */
 export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   const { core, sender, concurrency, perDestination, graceMs, logger, now = Date.now, retryMs } = options
   const backoff = () => createBackoff(retryMs === undefined ? {} : { minMs: retryMs })
   const open = createOpenDeliveries(perDestination)
-  const reports = createReports({ core, backoff: backoff(), logger, now, onTaken: () => claims.freed(false) })
+  const renewals = createRenewals({ core, logger, now })
+  const reports = createReports({ core, backoff: backoff(), logger, now, onGone: gone })
   const running = new Set<Promise<void>>()
   const interrupted = new AbortController()
   let stopping = false
@@ -63,37 +65,43 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     abandon: interrupted.signal,
   })
 
+  function gone(reported: OpenDelivery[]): void {
+    for (const held of reported) renewals.remove(held)
+    claims.freed(false)
+  }
+
   function take(deliveries: ClaimedDelivery[]): void {
     for (const delivery of deliveries) {
       const held = { delivery, leaseEndsAt: now() + delivery.leaseMs }
+      renewals.add(held)
       if (stopping) report(held, { case: 'released', value: {} }, 0)
       else if (open.admit(held)) run(held)
     }
   }
 
-  function run(held: OpenDelivery, waited = false): void {
-    const attempt = send(held, waited).finally(() => {
+  function run(held: OpenDelivery): void {
+    const attempt = send(held).finally(() => {
       running.delete(attempt)
       const { next, wasFull } = open.finish(held.delivery.destination)
-      if (next) run(next, true)
+      if (next) run(next)
       claims.freed(wasFull)
     })
     running.add(attempt)
   }
 
-  async function send(held: OpenDelivery, waited: boolean): Promise<void> {
+  async function send(held: OpenDelivery): Promise<void> {
     const { delivery, leaseEndsAt } = held
-    // It waited for another one to its destination, and could now outlive its claim.
-    const late = waited && now() + delivery.deadlineMs > leaseEndsAt
+    // It waited for another one to its destination, and its claim is lost, or was not renewed: somebody else may have it.
+    const late = now() >= leaseEndsAt
     const began = performance.now()
     const outcome: Outcome = late ? { case: 'released', value: {} } : await sender.send(delivery, interrupted.signal)
     report(held, outcome, Math.round(performance.now() - began))
   }
 
-  function report({ delivery, leaseEndsAt }: OpenDelivery, outcome: Outcome, durationMs: number): void {
-    const { deliveryId, attemptId, claimId } = delivery
+  function report(held: OpenDelivery, outcome: Outcome, durationMs: number): void {
+    const { deliveryId, attemptId, claimId } = held.delivery
     logger.debug({ deliveryId, attemptId, outcome: outcome.case, durationMs }, 'attempt over')
-    reports.add({ deliveryId, attemptId, claimId, durationMs, outcome }, leaseEndsAt)
+    reports.add({ deliveryId, attemptId, claimId, durationMs, outcome }, held)
   }
 
   return {
@@ -111,6 +119,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
       await allOf(running)
       await claimsEnded
       await reports.close(reportWithinMs)
+      renewals.stop()
       await sender.close()
     },
   }

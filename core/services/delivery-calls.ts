@@ -57,7 +57,7 @@ export function workerCalls({
   deliveryClaims,
   deliveryResults,
   config,
-}: CoreContext): Pick<Calls, 'claimDeliveries' | 'recordAttempts'> {
+}: CoreContext): Pick<Calls, 'claimDeliveries' | 'renewClaims' | 'recordAttempts'> {
   const times = { deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS, leaseMs: config.DELIVERY_LEASE_MS }
   return {
     async claimDeliveries({ workerId, limit, perDestination, underWay, waitMs }, context) {
@@ -71,6 +71,12 @@ export function workerCalls({
         signal: context.signal,
       })
       return { deliveries: claimed.map((delivery) => toClaimed(delivery, times)) }
+    },
+
+    async renewClaims({ claims }, context) {
+      if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      const renewed = await deliveryClaims.renew(claims)
+      return { renewed: renewed.map((held) => ({ held })) }
     },
 
     async recordAttempts({ results }, context) {

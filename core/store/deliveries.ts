@@ -93,7 +93,7 @@ export interface DeliveryStore {
   /** The newest first. */
   list(query: DeliveryQuery, limit: number): Promise<Delivery[]>
   ofLead(leadId: string, limit: number): Promise<Delivery[]>
-  /** Another attempt, at once, of a delivery that waits or has ended; undefined when it does not, or has had `maxAttempts`. */
+  /** Another attempt, at once, of a delivery that waits or has ended; undefined when it does not, has had `maxAttempts`, or the operation has been done. */
   retry(deliveryId: string, retry: ManualRetry): Promise<Delivery | undefined>
   /** Who asked for attempts, the newest first. */
   requests(subscriptionId: string, limit: number): Promise<SubscriptionAuditEntry[]>
@@ -161,24 +161,30 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
 
     async retry(deliveryId, { attempt, operation, maxAttempts }) {
       const { createdAt } = attempt
-      const retried = await deliveries.findOneAndUpdate(
-        {
-          _id: deliveryId,
-          $or: [
-            { status: { $in: ['retry_scheduled', 'failed', 'dead_lettered'] } },
-            { status: 'held', next: { $exists: true } },
-          ],
-          body: { $exists: true },
-          'operations.key': { $ne: operation.key },
-          [`attempts.${maxAttempts - 1}`]: { $exists: false },
-        },
-        {
-          $set: { status: 'pending', dueAt: createdAt, requestedAt: createdAt, updatedAt: createdAt },
-          $push: { attempts: attempt, operations: operation },
-          $unset: { next: '', heldDueAt: '', deleteAt: '' },
-        },
-        { returnDocument: 'after', ...withoutBody },
-      )
+      const retried = await deliveries
+        .findOneAndUpdate(
+          {
+            _id: deliveryId,
+            $or: [
+              { status: { $in: ['retry_scheduled', 'failed', 'dead_lettered'] } },
+              { status: 'held', next: { $exists: true } },
+            ],
+            body: { $exists: true },
+            'operations.key': { $ne: operation.key },
+            [`attempts.${maxAttempts - 1}`]: { $exists: false },
+          },
+          {
+            $set: { status: 'pending', dueAt: createdAt, requestedAt: createdAt, updatedAt: createdAt },
+            $push: { attempts: attempt, operations: operation },
+            $unset: { next: '', heldDueAt: '', deleteAt: '' },
+          },
+          { returnDocument: 'after', ...withoutBody },
+        )
+        .catch((error: unknown) => {
+          // The key has made an attempt of another delivery just now.
+          if (isDuplicateKey(error)) return null
+          throw error
+        })
       return retried ? toDelivery(retried) : undefined
     },
 

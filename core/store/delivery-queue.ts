@@ -53,6 +53,14 @@ export interface DeliveryQueue {
   candidates(destinations: string[], now: Date, perDestination: number): Promise<Candidates[]>
   /** Those of them that nobody took first, now under the claim. An attempt that is due by itself begins here. */
   take(deliveryIds: string[], claim: Claim): Promise<TakenDelivery[]>
+  /**
+   * Lets the leases of claims begin anew that nobody else has taken over, and that were taken since then; by delivery, whose
+   * claims those are.
+   */
+  renew(
+    claims: { deliveryId: string; claimId: string }[],
+    until: { leaseUntil: Date; takenSince: Date },
+  ): Promise<Map<string, string>>
   find(deliveryIds: string[]): Promise<QueuedDelivery[]>
   /** How many of them were written. */
   settle(settlements: Settlement[]): Promise<number>
@@ -140,6 +148,23 @@ export function createDeliveryQueue({
         .find({ _id: { $in: deliveryIds }, 'claim.claimId': claimId }, { batchSize: deliveryIds.length + 1 })
         .toArray()
       return taken.map((document) => ({ ...toDelivery(document), body: bytesOf(document.body) }))
+    },
+
+    async renew(claims, { leaseUntil, takenSince }) {
+      const ids = claims.map(({ deliveryId }) => deliveryId)
+      // A delivery under another of these claims is the caller's, too: renewing it does no harm, and the answer is exact.
+      const held = {
+        _id: { $in: ids },
+        status: 'sending' as const,
+        'claim.claimId': { $in: [...new Set(claims.map(({ claimId }) => claimId))] },
+        'claim.at': { $gte: takenSince },
+      }
+      const { matchedCount } = await deliveries.updateMany(held, { $max: { dueAt: leaseUntil } })
+      if (matchedCount === 0) return new Map()
+      const found = await deliveries
+        .find({ ...held, dueAt: { $gte: leaseUntil } }, { projection: { claim: 1 }, batchSize: ids.length + 1 })
+        .toArray()
+      return new Map(found.map(({ _id, claim }) => [_id, claim?.claimId ?? '']))
     },
 
     async find(deliveryIds) {

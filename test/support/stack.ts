@@ -25,7 +25,8 @@ export interface Stack {
 }
 
 export interface StackOptions {
-  database: TestDatabase
+  /** Left out: an engine of their own, which the first core hosts. */
+  database?: TestDatabase
   cores?: number
   gateways?: number
   env?: Record<string, string>
@@ -45,8 +46,7 @@ export async function startStack({
   afterAll(() => rm(dataDir, { recursive: true, force: true }))
   const shared = {
     DATA_DIR: dataDir,
-    MONGODB_URI: database.uri,
-    MONGODB_DATABASE: database.name,
+    ...(database && { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }),
     LOG_LEVEL: 'warn',
     ...env,
   }

@@ -487,7 +487,8 @@ export declare type ClaimedDelivery = Message<"service.lead.v1.ClaimedDelivery">
   deadlineMs: number;
 
   /**
-   * After so long without a result another worker may take it.
+   * After so long without a result or a renewal another worker may take it. Renewals count until two deadlines and two
+   * leases after the claim: time to wait for another attempt to the destination, to make this one, and to report it.
    *
    * @generated from field: uint32 lease_ms = 9;
    */
@@ -499,6 +500,81 @@ export declare type ClaimedDelivery = Message<"service.lead.v1.ClaimedDelivery">
  * Use `create(ClaimedDeliverySchema)` to create a new message.
  */
 export declare const ClaimedDeliverySchema: GenMessage<ClaimedDelivery>;
+
+/**
+ * @generated from message service.lead.v1.RenewClaimsRequest
+ */
+export declare type RenewClaimsRequest = Message<"service.lead.v1.RenewClaimsRequest"> & {
+  /**
+   * At most 1,000.
+   *
+   * @generated from field: repeated service.lead.v1.HeldClaim claims = 1;
+   */
+  claims: HeldClaim[];
+};
+
+/**
+ * Describes the message service.lead.v1.RenewClaimsRequest.
+ * Use `create(RenewClaimsRequestSchema)` to create a new message.
+ */
+export declare const RenewClaimsRequestSchema: GenMessage<RenewClaimsRequest>;
+
+/**
+ * @generated from message service.lead.v1.HeldClaim
+ */
+export declare type HeldClaim = Message<"service.lead.v1.HeldClaim"> & {
+  /**
+   * @generated from field: string delivery_id = 1;
+   */
+  deliveryId: string;
+
+  /**
+   * @generated from field: string claim_id = 2;
+   */
+  claimId: string;
+};
+
+/**
+ * Describes the message service.lead.v1.HeldClaim.
+ * Use `create(HeldClaimSchema)` to create a new message.
+ */
+export declare const HeldClaimSchema: GenMessage<HeldClaim>;
+
+/**
+ * @generated from message service.lead.v1.RenewClaimsResponse
+ */
+export declare type RenewClaimsResponse = Message<"service.lead.v1.RenewClaimsResponse"> & {
+  /**
+   * In the order of the claims.
+   *
+   * @generated from field: repeated service.lead.v1.RenewedClaim renewed = 1;
+   */
+  renewed: RenewedClaim[];
+};
+
+/**
+ * Describes the message service.lead.v1.RenewClaimsResponse.
+ * Use `create(RenewClaimsResponseSchema)` to create a new message.
+ */
+export declare const RenewClaimsResponseSchema: GenMessage<RenewClaimsResponse>;
+
+/**
+ * @generated from message service.lead.v1.RenewedClaim
+ */
+export declare type RenewedClaim = Message<"service.lead.v1.RenewedClaim"> & {
+  /**
+   * False: the claim was lost, or is too old to be renewed. What was sent under it may still be reported.
+   *
+   * @generated from field: bool held = 1;
+   */
+  held: boolean;
+};
+
+/**
+ * Describes the message service.lead.v1.RenewedClaim.
+ * Use `create(RenewedClaimSchema)` to create a new message.
+ */
+export declare const RenewedClaimSchema: GenMessage<RenewedClaim>;
 
 /**
  * @generated from message service.lead.v1.RecordAttemptsRequest

@@ -8,7 +8,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { VisitorCredentials } from "../../session/v1/visitor_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { ClaimDeliveriesRequestSchema, ClaimDeliveriesResponseSchema, CreateDeliveryAttemptRequestSchema, CreateDeliveryAttemptResponseSchema, ListDeliveriesRequestSchema, ListDeliveriesResponseSchema, ListDeliveryAttemptsRequestSchema, ListDeliveryAttemptsResponseSchema, RecordAttemptsRequestSchema, RecordAttemptsResponseSchema, RetryDeliveryAttemptRequestSchema, RetryDeliveryAttemptResponseSchema } from "./delivery_pb.js";
+import type { ClaimDeliveriesRequestSchema, ClaimDeliveriesResponseSchema, CreateDeliveryAttemptRequestSchema, CreateDeliveryAttemptResponseSchema, ListDeliveriesRequestSchema, ListDeliveriesResponseSchema, ListDeliveryAttemptsRequestSchema, ListDeliveryAttemptsResponseSchema, RecordAttemptsRequestSchema, RecordAttemptsResponseSchema, RenewClaimsRequestSchema, RenewClaimsResponseSchema, RetryDeliveryAttemptRequestSchema, RetryDeliveryAttemptResponseSchema } from "./delivery_pb.js";
 import type { CreateSubscriptionRequestSchema, CreateSubscriptionResponseSchema, GetSubscriptionRequestSchema, GetSubscriptionResponseSchema, ListSubscriptionsRequestSchema, ListSubscriptionsResponseSchema, RotateSubscriptionSecretRequestSchema, RotateSubscriptionSecretResponseSchema, UpdateSubscriptionRequestSchema, UpdateSubscriptionResponseSchema } from "./subscription_pb.js";
 
 /**
@@ -376,6 +376,17 @@ export declare const LeadService: GenService<{
     methodKind: "unary";
     input: typeof ClaimDeliveriesRequestSchema;
     output: typeof ClaimDeliveriesResponseSchema;
+  },
+  /**
+   * For delivery workers: they still work on what they have claimed, so its lease begins anew. Who has lost a claim is told.
+   * A claim is renewed for a bounded time only, see ClaimedDelivery. Errors: ValidationFailed.
+   *
+   * @generated from rpc service.lead.v1.LeadService.RenewClaims
+   */
+  renewClaims: {
+    methodKind: "unary";
+    input: typeof RenewClaimsRequestSchema;
+    output: typeof RenewClaimsResponseSchema;
   },
   /**
    * For delivery workers: what became of claimed deliveries, many at once. Errors: ValidationFailed.

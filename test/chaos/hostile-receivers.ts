@@ -1,0 +1,95 @@
+import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import { startDeliveryWorker, type WorkerProcess } from '../support/delivery-worker.ts'
+import { type Operator, operatorOf } from '../support/operator.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { startStack } from '../support/stack.ts'
+import type { TestDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+
+/** Paths of the receiver, each with how an attempt there ends: with a status, or without an answer in time or at all. */
+export const hostilePaths: Record<string, 'answered' | 'timeout' | 'network_error'> = {
+  '/drip-one-byte': 'timeout',
+  '/drip-the-head': 'timeout',
+  '/hang': 'timeout',
+  '/hang-in-body': 'timeout',
+  '/early-hints-flood': 'timeout',
+  '/100-mb': 'answered',
+  '/endless-200': 'answered',
+  '/endless-500': 'answered',
+  '/endless-gzip': 'answered',
+  '/header-flood': 'network_error',
+  '/reset-in-headers': 'network_error',
+  '/reset-in-body': 'network_error',
+  '/close-without-a-word': 'network_error',
+  '/no-http': 'network_error',
+  '/200-and-more': 'answered',
+}
+
+export interface HostileScene {
+  receiver: Receiver
+  worker: WorkerProcess
+  leads: Operator['leads']
+  workspaceId: string
+  subscriptions: Map<string, string>
+  perPath: number
+  rounds: number
+}
+
+/** One worker of its own process, and every hostile destination. */
+export async function startHostileScene(
+  database: TestDatabase,
+  { deadlineMs, perPath }: { deadlineMs: number; perPath: number },
+): Promise<HostileScene> {
+  const receiver = await startReceiver()
+  const coreEnv = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', DELIVERY_ATTEMPT_DEADLINE_MS: String(deadlineMs) }
+  const stack = await startStack({ database, cores: 1, gateways: 0, coreEnv })
+  const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+  const { workspaceId } = stack.demo
+  const subscriptions = new Map<string, string>()
+  for (const path of Object.keys(hostilePaths)) {
+    const destinationUrl = `${receiver.http}${path}`
+    subscriptions.set(path, (await leads.createSubscription({ workspaceId, destinationUrl })).subscriptionId)
+  }
+  const worker = await startDeliveryWorker(stack, { LOG_LEVEL: 'warn' })
+  return { receiver, worker, leads, workspaceId, subscriptions, perPath, rounds: 0 }
+}
+
+/** So many deliveries to each path at once, until each has had its first attempt; those attempts by path. */
+export async function hostileRound(
+  scene: HostileScene,
+  paths = Object.keys(hostilePaths),
+): Promise<Map<string, DeliveryAttempt[]>> {
+  const { leads, workspaceId, perPath } = scene
+  const subscriptions = paths.map((path) => [path, scene.subscriptions.get(path)!] as const)
+  scene.rounds += 1
+  const { leadId } = await leads.captureLead({ workspaceId, source: 'test', fields: {} })
+  await Promise.all(
+    subscriptions.flatMap(([, subscriptionId]) =>
+      Array.from({ length: perPath }, (_, index) =>
+        leads.createDeliveryAttempt({
+          leadId,
+          subscriptionId,
+          idempotencyKey: `${scene.rounds}-${index}-${subscriptionId}`,
+        }),
+      ),
+    ),
+  )
+  const ended = new Map<string, DeliveryAttempt[]>()
+  for (const [path, subscriptionId] of subscriptions) {
+    ended.set(
+      path,
+      await until(`an outcome of each at ${path}`, async () => {
+        const { deliveries } = await leads.listDeliveries({ workspaceId, subscriptionId, leadId, limit: 100 })
+        const done = deliveries.filter(({ status, latestAttempt }) => {
+          return (
+            status !== DeliveryStatus.PENDING && (status !== DeliveryStatus.SENDING || latestAttempt!.attemptNumber > 1)
+          )
+        })
+        if (done.length < perPath) return undefined
+        const lists = await Promise.all(done.map(({ deliveryId }) => leads.listDeliveryAttempts({ deliveryId })))
+        return lists.map(({ attempts }) => attempts[0]!)
+      }),
+    )
+  }
+  return ended
+}

@@ -1,0 +1,15 @@
+import { join } from 'node:path'
+import { defineConfig } from 'vitest/config'
+
+/** What takes minutes, and prints what it found: each file is an npm script of its own. */
+export default defineConfig({
+  test: {
+    root: join(import.meta.dirname, '../..'),
+    include: ['test/chaos/*.chaos.ts'],
+    globalSetup: ['test/support/engine-setup.ts'],
+    testTimeout: 3_600_000,
+    hookTimeout: 60_000,
+    teardownTimeout: 20_000,
+    disableConsoleIntercept: true,
+  },
+})

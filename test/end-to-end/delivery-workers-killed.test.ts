@@ -1,0 +1,108 @@
+import { MongoClient } from 'mongodb'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
+import { deliverUnderFire, inFlightAtKills, type Victim } from '../chaos/deliveries.ts'
+import { expectPromisesKept } from '../chaos/delivery-promises.ts'
+import { startDeliveryWorker } from '../support/delivery-worker.ts'
+import { operatorOf } from '../support/operator.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+
+const database = testDatabase()
+const receivers: Receiver[] = []
+const clients: MongoClient[] = []
+let stack: Stack
+beforeAll(async () => {
+  stack = await startStack({ database, cores: 2, gateways: 0, coreEnv })
+})
+afterAll(async () => {
+  for (const receiver of receivers) await receiver.close()
+  for (const client of clients) await client.close()
+})
+
+const leaseMs = 3_000
+const destinations = 10
+const coreEnv = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', DELIVERY_LEASE_MS: String(leaseMs), LOG_LEVEL: 'info' }
+
+async function newReceiver() {
+  const receiver = await startReceiver()
+  receivers.push(receiver)
+  return receiver
+}
+
+/** What the cores of a stack wrote down. */
+function recordsOf({ demo }: Stack, name: string) {
+  const client = new MongoClient(demo.mongodbUri)
+  clients.push(client)
+  return client.db(name)
+}
+
+/** The long form, with thousands of deliveries: `npm run chaos:delivery`. */
+async function fire(victims: Victim[], stack: Stack, databaseName: string) {
+  const result = await deliverUnderFire({
+    stack,
+    records: recordsOf(stack, databaseName),
+    receiver: await newReceiver(),
+    destinations,
+    leads: 25,
+    leadEveryMs: 120,
+    killEveryMs: 400,
+    victims,
+    workers: 4,
+    workerEnv: {},
+    answerMs: 400,
+  })
+  expectPromisesKept(result, { destinations, leaseMs })
+  expect(new Set(result.kills.map(({ victim }) => victim))).toEqual(new Set(victims))
+  expect(inFlightAtKills(result)).toBeGreaterThan(0)
+}
+
+describe('deliveries', { timeout: 180_000 }, () => {
+  it('are neither lost nor sent twice without need when workers and cores are killed one after the other', async () => {
+    await fire(['worker', 'core', 'worker'], stack, database.name)
+  })
+
+  it('are neither lost nor sent twice without need when the database is killed', async () => {
+    const ownEngine = await startStack({ cores: 2, gateways: 0, coreEnv })
+    await fire(['engine', 'worker', 'worker', 'worker', 'worker', 'worker'], ownEngine, 'service')
+  })
+})
+
+it('a worker that was stopped past its lease comes back, and its late result changes nothing', async () => {
+  const receiver = await newReceiver()
+  const late = Promise.withResolvers<void>()
+  receiver.on('/late-for-the-first', async (_request, response) => {
+    const isFirst = receiver.to('/late-for-the-first').length === 1
+    if (isFirst) await late.promise
+    response.writeHead(isFirst ? 410 : 200).end()
+  })
+  const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+  const { workspaceId } = stack.demo
+  const destinationUrl = `${receiver.http}/late-for-the-first`
+  const { subscriptionId } = await leads.createSubscription({ workspaceId, destinationUrl })
+  const { leadId } = await leads.captureLead({ workspaceId, source: 'test', fields: {} })
+  const stopped = await startDeliveryWorker(stack)
+  const { attempt } = await leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: 'once' })
+  const { deliveryId } = attempt!
+  const attempts = async () => (await leads.listDeliveryAttempts({ deliveryId })).attempts
+  await until('the first request', () => receiver.to('/late-for-the-first').length === 1)
+  stopped.process().kill('SIGSTOP')
+  await startDeliveryWorker(stack)
+  await until('the other worker to take over', async () => {
+    return (await attempts()).at(-1)?.status === DeliveryStatus.ACCEPTED
+  })
+  const before = await attempts()
+  late.resolve()
+  stopped.process().kill('SIGCONT')
+  await until('the late result', () => stopped.process().output().includes('claims were lost'))
+
+  // One attempt with one outcome, and what the late answer says of the subscription counts as little.
+  expect(await attempts()).toEqual(before)
+  expect(before).toMatchObject([{ attemptNumber: 1, responseClass: ResponseClass.ACCEPTED, responseStatus: 200 }])
+  const sent = receiver.to('/late-for-the-first')
+  expect(sent).toHaveLength(2)
+  expect(sent[1]?.body).toEqual(sent[0]?.body)
+  expect((await leads.getSubscription({ subscriptionId })).subscription?.disabledReason).toBe(0)
+})

@@ -1,0 +1,50 @@
+import { freePort, type StartedProcess, startProcess } from './processes.ts'
+import type { Stack } from './stack.ts'
+
+/** A delivery worker as a process of its own. */
+export interface WorkerProcess {
+  process(): StartedProcess
+  /** What its claims name it; another one after each start. */
+  workerId(): string
+  start(): Promise<void>
+  kill(): Promise<void>
+}
+
+/** Starts one over the cores of a stack; its destinations may be on this machine. */
+export async function startDeliveryWorker(
+  stack: Pick<Stack, 'cores' | 'dataDir'>,
+  env: Record<string, string> = {},
+): Promise<WorkerProcess> {
+  const port = await freePort()
+  let running: StartedProcess
+
+  async function start() {
+    running = await startProcess({
+      entry: 'delivery/main.ts',
+      name: 'delivery worker',
+      env: {
+        DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32',
+        DATA_DIR: stack.dataDir,
+        CORE_URLS: stack.cores.map(({ url }) => url).join(','),
+        DELIVERY_PORT: String(port),
+        ...env,
+      },
+      readyUrl: `http://127.0.0.1:${port}/readyz`,
+    })
+  }
+
+  await start()
+  return {
+    start,
+    process: () => running,
+    workerId() {
+      const [, id] = running.output().match(/"workerId":"([^"]+)"/) ?? []
+      if (id === undefined) throw new Error('the worker has not named itself in its log')
+      return id
+    },
+    async kill() {
+      running.kill('SIGKILL')
+      await running.exited
+    },
+  }
+}
