@@ -22,7 +22,8 @@ export function settlementWrites(settlements: Settlement[]): AnyBulkWriteOperati
 function sameEnd(settlement: Settlement): string {
   if (settlement.kind === 'release' || settlement.retry || settlement.verdict) return settlement.deliveryId
   const { claimId, index, at, deleteAt } = settlement
-  const { durationMs: _, ...outcome } = settlement.outcome
+  const { durationMs, ...outcome } = settlement.outcome
+  if (durationMs === undefined) return settlement.deliveryId
   return JSON.stringify([claimId, index, at, deleteAt, Object.entries(outcome).sort()])
 }
 
@@ -30,7 +31,7 @@ function together(group: [Ended, ...Ended[]]): AnyBulkWriteOperation<DeliveryDoc
   const [{ claimId, index, at, deleteAt, outcome }] = group
   const ids = group.map(({ deliveryId }) => deliveryId)
   const place = { $indexOfArray: [{ $literal: ids }, '$_id'] }
-  const durationMs = { $arrayElemAt: [{ $literal: group.map((each) => each.outcome.durationMs ?? null) }, place] }
+  const durationMs = { $arrayElemAt: [{ $literal: group.map((each) => each.outcome.durationMs) }, place] }
   const attempt = {
     $mergeObjects: [
       { $arrayElemAt: ['$attempts', index] },
