@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { createBatchLoader } from './batch-loader.ts'
 import type { AttemptOutcome, DeliveryStatus } from './delivery-states.ts'
 import { ServiceError } from './errors.ts'
 import { hashInput } from './idempotency.ts'
@@ -9,7 +10,7 @@ import { newDelivery } from './new-delivery.ts'
 import { pageTokenAfter, readPageToken } from './page-token.ts'
 import { field, integer, operationId, validate } from './rules.ts'
 import type { Delivery, DeliveryStore } from './store/deliveries.ts'
-import type { LeadSubscriptionStore } from './store/lead-subscriptions.ts'
+import type { LeadSubscription, LeadSubscriptionStore } from './store/lead-subscriptions.ts'
 import type { LeadStore } from './store/leads.ts'
 
 /** One attempt as it is shown (contract, section 5). */
@@ -68,7 +69,7 @@ const maxOfLead = 100
 
 export function createDeliveries(dependencies: {
   store: DeliveryStore
-  leads: Pick<LeadStore, 'find'>
+  leads: Pick<LeadStore, 'find' | 'findMany'>
   subscriptions: Pick<LeadSubscriptionStore, 'find'>
   /** There is something to do for workers, at once. */
   announce: () => void
@@ -76,6 +77,12 @@ export function createDeliveries(dependencies: {
   now: () => number
 }): Deliveries {
   const { store, leads, subscriptions, announce, settings, now } = dependencies
+
+  // Many come at once where a backlog is put in: what is asked for while a question is on its way is one question.
+  const loadLead = createBatchLoader(async (ids) => byKey(await leads.findMany(ids), ({ leadId }) => leadId))
+  const loadSubscription = createBatchLoader(async (ids) =>
+    byKey(await subscriptions.find(ids), ({ subscriptionId }) => subscriptionId),
+  )
 
   /** The attempt that a key made before. */
   function repeated(key: string, inputHash: string, delivery: Delivery | undefined) {
@@ -86,8 +93,8 @@ export function createDeliveries(dependencies: {
     return { attempt: viewAttempt(delivery, index), existing: true }
   }
 
-  async function enabledSubscription(subscriptionId: string, workspaceId: string) {
-    const [subscription] = await subscriptions.find([subscriptionId])
+  /** Errors: `SubscriptionNotFound`, `SubscriptionDisabled`. */
+  function enabled(subscription: LeadSubscription | undefined, workspaceId: string): LeadSubscription {
     if (subscription?.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
     if (subscription.status === 'disabled') throw new ServiceError(ErrorCode.SUBSCRIPTION_DISABLED)
     return subscription
@@ -96,30 +103,39 @@ export function createDeliveries(dependencies: {
   return {
     async createAttempt({ leadId, subscriptionId, idempotencyKey }, by) {
       validate(field('/idempotencyKey', idempotencyKey, operationId))
-      const lead = await leads.find(leadId)
+      const [lead, subscription] = await Promise.all([loadLead(leadId), loadSubscription(subscriptionId)])
       if (!lead || !mayUse(by, lead)) throw new ServiceError(ErrorCode.LEAD_NOT_FOUND)
       const { workspaceId } = lead
       const key = operationKey(workspaceId, 'create', idempotencyKey)
       const inputHash = hashInput({ leadId, subscriptionId })
-      const earlier = repeated(key, inputHash, await store.findByOperation(key))
-      if (earlier) return earlier
-      const subscription = await enabledSubscription(subscriptionId, workspaceId)
-      const { isTooLarge, ...delivery } = newDelivery({
-        lead,
-        subscription,
-        operation: { key, inputHash },
-        requestedBy: by.subject,
-        at: new Date(now()),
-        settings,
-      })
-      if (isTooLarge) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
-      if (await store.insert(delivery)) {
-        announce()
-        return { attempt: viewAttempt(delivery, 0), existing: false }
+      /** Errors: why it cannot be made now, which does not count where the key has made one before. */
+      const make = () => {
+        const { isTooLarge, ...delivery } = newDelivery({
+          lead,
+          subscription: enabled(subscription, workspaceId),
+          operation: { key, inputHash },
+          requestedBy: by.subject,
+          at: new Date(now()),
+          settings,
+        })
+        if (isTooLarge) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
+        return delivery
       }
-      const other = repeated(key, inputHash, await store.findByOperation(key))
-      if (!other) throw new ServiceError(ErrorCode.INTERNAL_ERROR)
-      return other
+      let obstacle: unknown
+      try {
+        const delivery = make()
+        // The unique index knows whether the key is new; nobody needs to be asked first.
+        if (await store.insert(delivery)) {
+          announce()
+          return { attempt: viewAttempt(delivery, 0), existing: false }
+        }
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error
+        obstacle = error
+      }
+      const earlier = repeated(key, inputHash, await store.findByOperation(key))
+      if (!earlier) throw obstacle ?? new ServiceError(ErrorCode.INTERNAL_ERROR)
+      return earlier
     },
 
     async retryAttempt({ attemptId, idempotencyKey }, by) {
@@ -134,7 +150,7 @@ export function createDeliveries(dependencies: {
       if (status === 'pending' || status === 'sending' || status === 'accepted') {
         throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
       }
-      await enabledSubscription(subscriptionId, workspaceId)
+      enabled(await loadSubscription(subscriptionId), workspaceId)
       const createdAt = new Date(now())
       const attempt = {
         attemptId: newId('att'),
@@ -215,3 +231,5 @@ function operationKey(workspaceId: string, route: 'create' | 'retry', idempotenc
 function mayUse(by: Requester, { workspaceId }: { workspaceId: string }): boolean {
   return by.workspaceId === undefined || by.workspaceId === workspaceId
 }
+
+const byKey = <T>(values: T[], keyOf: (value: T) => string) => new Map(values.map((value) => [keyOf(value), value]))

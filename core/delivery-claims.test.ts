@@ -55,6 +55,20 @@ describe('a claim', () => {
     expect(counts.get(small)).toHaveLength(3)
   })
 
+  it('hands back what would make the answer too large, and gives it out next', async () => {
+    const fields = Object.fromEntries(Array.from({ length: 15 }, (_, index) => [`f${index}`, 'x'.repeat(4_000)]))
+    const scene = await test.newScene({ mappedFields: Object.keys(fields), fields })
+    await Promise.all(Array.from({ length: 160 }, () => scene.send()))
+    const worker = await test.worker()
+    const first = await worker.claim({ limit: 200, perDestination: 200 })
+    const bytes = first.reduce((sum, { body }) => sum + body.length, 0)
+    expect(bytes).toBeLessThanOrEqual(8 * 1024 * 1024)
+    expect(first.length).toBeGreaterThan(100)
+    const second = await worker.claim({ limit: 200, perDestination: 200 })
+    expect(new Set([...first, ...second].map(({ deliveryId }) => deliveryId)).size).toBe(160)
+    expect(first.length + second.length).toBe(160)
+  })
+
   it('is fair: a long backlog of one destination leaves room for the others', async () => {
     await sceneWith(100)
     const others = await Promise.all(Array.from({ length: 5 }, () => sceneWith(2)))

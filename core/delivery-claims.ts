@@ -58,6 +58,8 @@ const lookAhead = 256
 /** So many are looked at in all where that is enough, so that a few destinations can fill a claim. */
 const candidatesMax = 2000
 const maxRenewed = 1000
+/** Bodies in one answer: the rest is handed back, so that the answer stays below what a worker reads. */
+const bodiesMaxBytes = 8 * 1024 * 1024
 /** How often a claim that lost everything to another core tries again at once. */
 const triesMax = 5
 
@@ -170,8 +172,18 @@ export function createDeliveryClaims(dependencies: {
       await queue.releaseClaim(deliveryIds, claimId, at)
       return []
     }
+    let bytes = 0
+    const fitting = taken.filter(({ body }, index) => {
+      bytes += body.length
+      return index === 0 || bytes <= bodiesMaxBytes
+    })
+    if (fitting.length < taken.length) {
+      const kept = new Set(fitting)
+      const rest = taken.filter((delivery) => !kept.has(delivery)).map(({ deliveryId }) => deliveryId)
+      await queue.releaseClaim(rest, claimId, at)
+    }
     const bySubscription = new Map(found.map((sendable) => [sendable.subscription.subscriptionId, sendable]))
-    return taken.flatMap((delivery) => {
+    return fitting.flatMap((delivery) => {
       const sendable = bySubscription.get(delivery.subscriptionId)
       return sendable ? [readyRequest(delivery, claimId, sendable, at.getTime())] : []
     })

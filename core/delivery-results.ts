@@ -43,9 +43,8 @@ export function createDeliveryResults(dependencies: {
 }): DeliveryResults {
   const { queue, subscriptions, verdicts, announce, logger, settings, now, random } = dependencies
 
-  function settlement(result: AttemptResult, delivery: QueuedDelivery): Settlement {
+  function settlement(result: AttemptResult, delivery: QueuedDelivery, at: Date): Settlement {
     const { deliveryId, claimId, attemptId, durationMs, facts } = result
-    const at = new Date(now())
     if (facts === 'released') return { kind: 'release', deliveryId, claimId, at }
     const { responseClass, retryable, retryAfterMs, verdict } = classify(facts)
     const attemptNumber = delivery.attempts.length
@@ -115,10 +114,11 @@ export function createDeliveryResults(dependencies: {
       const ids = [...new Set(results.map(({ deliveryId }) => deliveryId))]
       const found = byId(await queue.find(ids))
       const settlements = new Map<string, Settlement>()
+      const at = new Date(now())
       for (const result of results) {
         const delivery = found.get(result.deliveryId)
         if (delivery && isClaimed(result, delivery) && !settlements.has(result.deliveryId)) {
-          settlements.set(result.deliveryId, settlement(result, delivery))
+          settlements.set(result.deliveryId, settlement(result, delivery, at))
         }
       }
       const all = [...settlements.values()]

@@ -36,13 +36,15 @@ export function createClaims(options: {
   open: OpenDeliveries
   /** Free places, claims not counted. */
   room: () => number
+  /** There is enough to send until the next claim is answered. */
+  isStocked: () => boolean
   onClaimed: (deliveries: ClaimedDelivery[]) => void
   /** Ends a claim that a stopping worker has waited for long enough. */
   abandon: AbortSignal
   logger: Logger
 }): Claims {
-  const { core, workerId, perDestination, waitMs, answerWithinMs, backoff, open, room, onClaimed, abandon, logger } =
-    options
+  const { core, workerId, perDestination, waitMs, answerWithinMs, backoff, open, room, isStocked, onClaimed } = options
+  const { abandon, logger } = options
   const stopped = new AbortController()
   let reserved = 0
   let ready = false
@@ -76,7 +78,8 @@ export function createClaims(options: {
 
   async function poll(): Promise<void> {
     while (!stopped.signal.aborted) {
-      if (free() < 1) {
+      // Not each time that a place is free: many at once cost the cores hardly more than one.
+      if (free() < 1 || isStocked()) {
         await roomMade.promise
         continue
       }
@@ -125,7 +128,7 @@ export function createClaims(options: {
     },
     freed(wasFull) {
       makeRoom()
-      if (!wasFull && !refillAgain && !isTight()) return
+      if (isStocked() || (!wasFull && !refillAgain && !isTight())) return
       refillAgain = true
       refilling ??= refill().finally(() => {
         refilling = undefined

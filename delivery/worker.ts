@@ -6,10 +6,15 @@ import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createBackoff } from './backoff.ts'
 import { createClaims } from './claims.ts'
 import { createOpenDeliveries, type OpenDelivery } from './open-deliveries.ts'
+import { createPace } from './pace.ts'
 import { createRenewals } from './renewals.ts'
 import { createReports } from './reports.ts'
 import type { Outcome, Sender } from './sender.ts'
 
+/** So much work is held ready as was done in this time, so that a claim on its way leaves no place empty. */
+const readyForMs = 200
+/** And never more than this. */
+const readyMax = 1_000
 /** Time for the last reports of a worker that stops. */
 const reportWithinMs = 2_000
 
@@ -37,6 +42,8 @@ export interface WorkerOptions {
   answerWithinMs: number
   logger: Logger
   now?: () => number
+  /** Milliseconds of a clock that never goes back. */
+  monotonic?: () => number
   /** First pause after a failed call; for tests. */
   retryMs?: number
 }
@@ -47,10 +54,13 @@ export interface WorkerOptions {
  */
 export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   const { core, sender, concurrency, perDestination, graceMs, logger, now = Date.now, retryMs } = options
+  const { monotonic = () => performance.now() } = options
   const backoff = () => createBackoff(retryMs === undefined ? {} : { minMs: retryMs })
-  const open = createOpenDeliveries(perDestination)
+  const open = createOpenDeliveries({ concurrency, perDestination })
   const renewals = createRenewals({ core, logger, now })
   const reports = createReports({ core, backoff: backoff(), logger, now, onGone: gone })
+  const pace = createPace({ windowMs: readyForMs, monotonic })
+  const spare = () => Math.min(pace.perWindow(), readyMax)
   const running = new Set<Promise<void>>()
   const interrupted = new AbortController()
   let stopping = false
@@ -60,7 +70,8 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     backoff: backoff(),
     open,
     // A core that hands out but takes nothing back must not make the results pile up.
-    room: () => (reports.backlog() > 2 * concurrency ? 0 : concurrency - open.count()),
+    room: () => (reports.backlog() > 2 * concurrency + spare() ? 0 : open.places() + spare() - open.ready()),
+    isStocked: () => open.ready() > spare() / 2,
     onClaimed: take,
     abandon: interrupted.signal,
   })
@@ -82,8 +93,9 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   function run(held: OpenDelivery): void {
     const attempt = send(held).finally(() => {
       running.delete(attempt)
-      const { next, wasFull } = open.finish(held.delivery.destination)
-      if (next) run(next)
+      pace.done()
+      const wasFull = open.finish(held.delivery.destination)
+      for (let next = open.next(); next !== undefined; next = open.next()) run(next)
       claims.freed(wasFull)
     })
     running.add(attempt)

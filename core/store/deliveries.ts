@@ -1,6 +1,7 @@
 import { type Binary, type Collection, type Filter, MongoBulkWriteError } from 'mongodb'
 import type { AttemptOutcome, DeliveryStatus } from '../delivery-states.ts'
 import { duplicateKey, isDuplicateKey } from './faults.ts'
+import { createGroupedInserts } from './grouped-inserts.ts'
 import type { SubscriptionAuditEntry } from './lead-subscriptions.ts'
 
 /** One attempt; its number is its place in the list. The latest stands where its delivery stands. */
@@ -108,6 +109,8 @@ export interface ManualRetry {
 const withoutBody = { projection: { body: 0 } } as const
 
 export function createDeliveryStore({ deliveries }: { deliveries: Collection<DeliveryDocument> }): DeliveryStore {
+  const insertGrouped = createGroupedInserts(deliveries)
+
   async function findOne(filter: Filter<DeliveryDocument>) {
     const found = await deliveries.findOne(filter, withoutBody)
     return found ? toDelivery(found) : undefined
@@ -119,15 +122,7 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
   }
 
   return {
-    async insert(delivery) {
-      try {
-        await deliveries.insertOne(toDocument(delivery))
-        return true
-      } catch (error) {
-        if (isDuplicateKey(error)) return false
-        throw error
-      }
-    },
+    insert: (delivery) => insertGrouped(toDocument(delivery)),
 
     async insertMissing(missing) {
       try {

@@ -1,6 +1,7 @@
-import type { AnyBulkWriteOperation, Binary, Collection, Document } from 'mongodb'
+import type { Binary, Collection } from 'mongodb'
 import type { AttemptOutcome } from '../delivery-states.ts'
 import { type Delivery, type DeliveryDocument, type QueueFields, toDelivery } from './deliveries.ts'
+import { settlementWrites } from './delivery-settlements.ts'
 import { type LeadSubscription, type LeadSubscriptionDocument, toSubscription } from './lead-subscriptions.ts'
 
 /** What there is to claim of one destination. */
@@ -179,12 +180,7 @@ export function createDeliveryQueue({
     },
 
     async settle(settlements) {
-      const writes = settlements.map((settlement): AnyBulkWriteOperation<DeliveryDocument> => {
-        const { deliveryId, claimId } = settlement
-        const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId }
-        return { updateOne: { filter, update: settlementUpdate(settlement) } }
-      })
-      const { modifiedCount } = await deliveries.bulkWrite(writes, { ordered: false })
+      const { modifiedCount } = await deliveries.bulkWrite(settlementWrites(settlements), { ordered: false })
       return modifiedCount
     },
 
@@ -193,37 +189,6 @@ export function createDeliveryQueue({
         { _id: { $in: deliveryIds }, status: 'sending', 'claim.claimId': claimId },
         { $set: { status: 'pending', dueAt: at, updatedAt: at }, $unset: { claim: '' } },
       )
-    },
-  }
-}
-
-function settlementUpdate(settlement: Settlement): Document {
-  const { at, claimId } = settlement
-  if (settlement.kind === 'release') {
-    return {
-      $set: { status: 'pending', dueAt: at, releasedClaimId: claimId, updatedAt: at },
-      $unset: { claim: '' },
-    }
-  }
-  const { index, outcome, verdict, retry, deleteAt } = settlement
-  return {
-    $set: {
-      status: outcome.status,
-      [`attempts.${index}.outcome`]: outcome,
-      [`attempts.${index}.updatedAt`]: at,
-      updatedAt: at,
-      ...(verdict && { verdict }),
-      ...(deleteAt && { deleteAt }),
-      ...(retry && {
-        next: { attemptId: retry.attemptId, correlationId: retry.correlationId },
-        dueAt: retry.dueAt,
-      }),
-    },
-    $unset: {
-      claim: '',
-      ...(retry ? {} : { dueAt: '' }),
-      // Never sent again: what it held of the lead is not kept twice.
-      ...(outcome.status === 'accepted' ? { body: '' } : {}),
     },
   }
 }

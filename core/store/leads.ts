@@ -23,6 +23,7 @@ export interface LeadStore {
   /** Keeps a lead; with an operation key that is taken already, the lead of that operation is returned instead. */
   insert(lead: Lead): Promise<Lead | undefined>
   find(leadId: string): Promise<Lead | undefined>
+  findMany(leadIds: string[]): Promise<Lead[]>
   /** The newest first. */
   list(workspaceId: string, limit: number, before?: { createdAt: Date; id: string }): Promise<Lead[]>
   /** Leads that somebody captured and then died, or could not send on. */
@@ -47,6 +48,10 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
     async find(leadId) {
       const found = await leads.findOne({ _id: leadId })
       return found ? toLead(found) : undefined
+    },
+
+    async findMany(leadIds) {
+      return (await leads.find({ _id: { $in: leadIds } }, { batchSize: leadIds.length + 1 }).toArray()).map(toLead)
     },
 
     async list(workspaceId, limit, before) {

@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import type { SourceFacts } from './source-facts.ts'
 
-/** What each folder may import of the others; itself always. `test/`, `scripts/` and the root assemble, and may all. */
+/** What each folder may import of the others; itself always. `test/`, `bench/`, `scripts/` and the root assemble, and may all. */
 const mayImport: Record<string, string[]> = {
   proto: [],
   destination: [],
@@ -30,6 +30,7 @@ const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
 
 /** Files besides `config.ts` that read the environment, each with its reason. */
 export const environmentReaders: Record<string, string> = {
+  'bench/processes.ts': 'hands PATH and the like on to the processes that it starts, and nothing else',
   'test/support/chromium.ts': 'hands the environment on to the browser, whose fonts it may have to name',
   'test/support/processes.ts': 'hands PATH and the like on to the processes that it starts, and nothing else',
 }

@@ -1,0 +1,61 @@
+// `worker` or `producer`, the engine's address, the receiver's port.
+import { setTimeout as delay } from 'node:timers/promises'
+import { obey } from '../obey.ts'
+import { requirePeer } from '../peers.ts'
+import { concurrency, destinations } from './contender.ts'
+import type { ProducerCommand } from './producer.ts'
+import { crowded, steadily } from './steady.ts'
+import { newJob, sendWebhook, type WebhookJob } from './webhook.ts'
+
+interface AgendaInstance {
+  ready: Promise<unknown>
+  define(name: string, run: (job: { attrs: { data: WebhookJob } }) => Promise<unknown>, options: object): void
+  now(name: string, data: object): Promise<unknown>
+  start(): Promise<unknown>
+  getRunningStats?(): Promise<unknown>
+  on(event: 'error', listener: () => void): unknown
+}
+interface AgendaModule {
+  Agenda: new (options: object) => AgendaInstance
+}
+interface MongoBackendModule {
+  MongoBackend: new (options: object) => object
+}
+
+const [role = '', address = '', receiverPort = ''] = process.argv.slice(2)
+const { Agenda } = requirePeer<AgendaModule>('agenda')
+const { MongoBackend } = requirePeer<MongoBackendModule>('@agendajs/mongo-backend')
+/** Writes last as ours do. */
+const options = { writeConcern: { w: 'majority', journal: true } }
+const agenda = new Agenda({
+  backend: new MongoBackend({ address, options }),
+  processEvery: 100,
+  maxConcurrency: concurrency,
+  defaultConcurrency: concurrency,
+})
+agenda.on('error', () => {})
+await agenda.ready
+
+if (role === 'worker') {
+  agenda.define('webhook', ({ attrs }) => sendWebhook(attrs.data), { concurrency })
+  await agenda.start()
+}
+
+async function create(index: number): Promise<string> {
+  const data = newJob(receiverPort, index, destinations)
+  await agenda.now('webhook', data)
+  return data.deliveryId
+}
+
+obey(async (command: ProducerCommand) => {
+  switch (command.do) {
+    case 'fill':
+      return crowded(command.count, concurrency, create)
+    case 'enqueue':
+      return crowded(command.count, command.inFlight, create)
+    case 'steady':
+      return steadily(command.rate, command.seconds, create)
+    case 'settled':
+      return delay(500)
+  }
+})

@@ -1,0 +1,33 @@
+import { installPeers, peerVersion } from '../peers.ts'
+import { startObedient } from '../processes.ts'
+import { type Contender, concurrency } from './contender.ts'
+import { startOwnCore } from './ours.ts'
+import { producing } from './producer.ts'
+
+/** Agenda on the engine that ours runs on. */
+export const agenda: Contender = {
+  name: 'Agenda',
+  about: `Agenda ${peerVersion('agenda')} on the same MongoDB engine, journaled writes, concurrency ${concurrency}, processEvery 100 ms (5 s as it comes), its other settings as they come; the job's document is its log`,
+  async start(receiverPort) {
+    await installPeers()
+    // The core is there for its engine alone; it idles.
+    const core = await startOwnCore()
+    const address = new URL(core.mongodbUri)
+    address.pathname = '/agenda'
+    const args = [address.href, String(receiverPort)]
+    const newWorker = () => startObedient({ entry: 'bench/delivery/agenda-process.ts', args: ['worker', ...args] })
+    let worker = await newWorker()
+    const producer = await startObedient({ entry: 'bench/delivery/agenda-process.ts', args: ['producer', ...args] })
+    return {
+      ...producing(producer),
+      worker: () => worker,
+      async startWorker() {
+        worker = await newWorker()
+      },
+      pids: () => [core.running.pid, worker.pid],
+      async stop() {
+        for (const each of [producer, worker, core.running]) await each.stop()
+      },
+    }
+  },
+}

@@ -1,0 +1,70 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { freePort, type Running, startObedient, startPart } from '../processes.ts'
+import { scratchFolder } from '../workspace.ts'
+import { type Contender, concurrency } from './contender.ts'
+import { producing } from './producer.ts'
+
+/** The service: a core with its embedded engine, and a delivery worker, each a process of its own. */
+export const ours: Contender = {
+  name: 'Service',
+  about: `core and delivery worker as two processes on the embedded MongoDB engine, DELIVERY_CONCURRENCY=${concurrency}, the rest as it comes; every attempt is logged, every acknowledged write journaled`,
+  async start(receiverPort, profile) {
+    const core = await startOwnCore(profile)
+    let worker = await startWorker(core, profile)
+    const args = [core.url, join(core.dataDir, 'demo.json'), String(receiverPort)]
+    const producer = await startObedient({ entry: 'bench/delivery/our-producer.ts', args })
+    return {
+      ...producing(producer),
+      worker: () => worker,
+      async startWorker() {
+        worker = await startWorker(core, profile)
+      },
+      pids: () => [core.running.pid, worker.pid],
+      async stop() {
+        for (const each of [producer, worker, core.running]) await each.stop()
+      },
+    }
+  },
+}
+
+interface OwnCore {
+  running: Running
+  url: string
+  dataDir: string
+  env: Record<string, string>
+  mongodbUri: string
+}
+
+/** A core on an empty data folder. */
+export async function startOwnCore(profile?: string): Promise<OwnCore> {
+  const dataDir = await scratchFolder('core')
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const env = { DATA_DIR: dataDir, DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', LOG_LEVEL: 'warn' }
+  const running = await startPart({
+    entry: 'core/main.ts',
+    nodeArgs: profiling(profile, 'core'),
+    env: { ...env, CORE_HOST: '127.0.0.1', CORE_PORT: String(port) },
+    readyUrl: `${url}/readyz`,
+  })
+  const { mongodbUri } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
+  return { running, url, dataDir, env, mongodbUri }
+}
+
+async function startWorker({ url, env }: OwnCore, profile: string | undefined): Promise<Running> {
+  const port = await freePort()
+  const settings = { CORE_URLS: url, DELIVERY_CONCURRENCY: String(concurrency), DELIVERY_HOST: '127.0.0.1' }
+  return startPart({
+    entry: 'delivery/main.ts',
+    nodeArgs: profiling(profile, 'worker'),
+    env: { ...env, ...settings, DELIVERY_PORT: String(port) },
+    readyUrl: `http://127.0.0.1:${port}/readyz`,
+  })
+}
+
+function profiling(folder: string | undefined, name: string): string[] {
+  return folder === undefined
+    ? []
+    : ['--cpu-prof', `--cpu-prof-dir=${folder}`, `--cpu-prof-name=${name}.${Date.now()}.cpuprofile`]
+}

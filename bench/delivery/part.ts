@@ -1,0 +1,143 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Part, PartOptions } from '../parts.ts'
+import { type Obedient, startObedient } from '../processes.ts'
+import type { Cell, Table } from '../table.ts'
+import { agenda } from './agenda.ts'
+import { bullmq } from './bullmq.ts'
+import { type Contender, concurrency, destinations } from './contender.ts'
+import { ours } from './ours.ts'
+import { crash, drain, enqueue, type Figures, steady } from './steps.ts'
+
+const contenders = [ours, bullmq({ log: true }), bullmq({ log: false }), agenda]
+const names = ['drain', 'enqueue', 'steady', 'crash'] as const
+type Step = (typeof names)[number]
+/** What came of each round, or why nothing did. */
+type Measured = { rounds: Record<Step, Figures[]>; failure?: string }
+
+/** Lead delivery beside what people would build it from: one receiver, one payload, the same number of requests at once. */
+export const deliveryPart: Part = async (options) => {
+  const { rounds, quick, only, say } = options
+  const steps = names.filter((name) => !names.some((each) => only.includes(each)) || only.includes(name))
+  const chosen = contenders.filter(
+    ({ name }) => only.every((each) => names.includes(each as Step)) || only.some((each) => isNamed(name, each)),
+  )
+  const sizes = quick ? { drain: 1_000, enqueue: 500, seconds: 5 } : { drain: 5_000, enqueue: 2_000, seconds: 30 }
+  const receiver = await startObedient({ entry: 'bench/delivery/receiver.ts' })
+  const measured = new Map<Contender, Measured>(
+    chosen.map((contender) => [contender, { rounds: { drain: [], enqueue: [], steady: [], crash: [] } }]),
+  )
+  for (let round = 0; round < rounds; round += 1) {
+    // Each round begins with another one.
+    const order = chosen.map((_, index) => chosen[(index + round) % chosen.length] as Contender)
+    for (const contender of order) {
+      const found = measured.get(contender) as Measured
+      if (found.failure !== undefined) continue
+      say(`round ${round + 1} of ${rounds}: ${contender.name}`)
+      await takeTurn(contender, receiver, steps, sizes, found, options).catch((error: Error) => {
+        found.failure = error.message
+        say(`${contender.name}: ${error.message}`)
+      })
+    }
+  }
+  return tablesOf(steps, measured, sizes)
+}
+
+async function takeTurn(
+  contender: Contender,
+  receiver: Obedient,
+  steps: Step[],
+  sizes: { drain: number; enqueue: number; seconds: number },
+  found: Measured,
+  { profile, say }: PartOptions,
+): Promise<void> {
+  const delivering = await contender.start(await receiver.tell({ do: 'port' }), profile)
+  try {
+    const run: Record<Step, () => Promise<Figures>> = {
+      drain: () => drain(delivering, receiver, sizes.drain),
+      enqueue: () => enqueue(delivering, receiver, sizes.enqueue),
+      steady: () => steady(delivering, receiver, sizes.seconds),
+      crash: () => crash(delivering, receiver),
+    }
+    // The warm-up, which is not counted.
+    await drain(delivering, receiver, Math.min(sizes.drain, 2_000))
+    for (const step of steps) {
+      await delay(500)
+      const figures = await run[step]()
+      found.rounds[step].push(figures)
+      say(
+        `  ${step}: ${Object.entries(figures)
+          .map(([name, value]) => `${name} ${Math.round(value * 10) / 10}`)
+          .join(', ')}`,
+      )
+    }
+  } finally {
+    await delivering.stop()
+  }
+}
+
+const isNamed = (name: string, wanted: string) => name.toLowerCase().startsWith(wanted.toLowerCase())
+
+function tablesOf(
+  steps: Step[],
+  measured: Map<Contender, Measured>,
+  sizes: { drain: number; enqueue: number; seconds: number },
+): Table[] {
+  const column =
+    (step: Step, figure: string, unit: string, digits = 0) =>
+    (found: Measured): Cell => ({
+      values: found.rounds[step].flatMap((figures) => figures[figure] ?? []),
+      unit,
+      digits,
+      ...(found.failure !== undefined && { missing: 'not run' }),
+    })
+  const layouts: Record<Step, { title: string; columns: [name: string, cell: (found: Measured) => Cell][] }> = {
+    drain: {
+      title: `Drain of ${sizes.drain.toLocaleString('en')} over ${destinations} destinations, ${concurrency} at once`,
+      columns: [
+        ['deliveries/s', column('drain', 'rate', '')],
+        ['processor time each, worker and store', column('drain', 'cpuMicros', 'µs')],
+        ['memory', column('drain', 'residentMb', 'MB')],
+        ['lost', column('drain', 'missing', '')],
+        ['doubles', column('drain', 'doubles', '')],
+      ],
+    },
+    enqueue: {
+      title: `Putting in, one by one, ${concurrency} calls at once`,
+      columns: [['deliveries/s', column('enqueue', 'rate', '')]],
+    },
+    steady: {
+      title: `A steady 100/s for ${sizes.seconds} s, from the call to the arrival`,
+      columns: [
+        ['median', column('steady', 'p50', 'ms', 1)],
+        ['99th percentile', column('steady', 'p99', 'ms', 1)],
+        ['processor, worker and store', column('steady', 'cpuPercent', '%')],
+        ['lost', column('steady', 'missing', '')],
+        ['doubles', column('steady', 'doubles', '')],
+      ],
+    },
+    crash: {
+      title: 'SIGKILL of the worker, another one started at once',
+      columns: [
+        ['in flight', column('crash', 'inFlight', '')],
+        ['lost', column('crash', 'missing', '')],
+        ['doubles', column('crash', 'doubles', '')],
+        ['all delivered after', column('crash', 'seconds', 's', 1)],
+      ],
+    },
+  }
+  const failures = [...measured].flatMap(([{ name }, { failure }]) =>
+    failure ? [`${name} was not run: ${failure}.`] : [],
+  )
+  return steps.map((step, index) => ({
+    title: layouts[step].title,
+    columns: ['', ...layouts[step].columns.map(([name]) => name)],
+    rows: [...measured].map(([{ name }, found]) => ({
+      name,
+      cells: layouts[step].columns.map(([, cell]) => cell(found)),
+    })),
+    notes:
+      index < steps.length - 1
+        ? []
+        : [...[...measured.keys()].map(({ name, about }) => `${name}: ${about}.`), ...failures],
+  }))
+}

@@ -1,0 +1,42 @@
+import { execFile } from 'node:child_process'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+/** What is measured beside us, fetched when it is first needed: nobody who builds or runs the service needs it. */
+const versions = { bullmq: '6.7.0', agenda: '6.2.6', '@agendajs/mongo-backend': '4.0.3' }
+const folder = join(import.meta.dirname, '../.cache/bench')
+const wanted = `${JSON.stringify({ private: true, dependencies: versions }, null, 2)}\n`
+const run = promisify(execFile)
+
+/**
+ * Sees to it that the peers' packages are there, in `.cache/bench`; what they share with us (ioredis, mongodb) is our own.
+ * Errors: says why they cannot be had.
+ */
+export async function installPeers(): Promise<void> {
+  const manifest = join(folder, 'package.json')
+  if ((await readFile(join(folder, 'installed'), 'utf8').catch(() => '')) === wanted) return
+  await mkdir(folder, { recursive: true })
+  await writeFile(manifest, wanted)
+  const quiet = ['--omit=peer', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
+  await run('npm', ['install', ...quiet], { cwd: folder }).catch((error: { stderr?: string }) => {
+    throw new Error(`npm cannot fetch ${Object.keys(versions).join(', ')}: ${error.stderr?.split('\n')[0] ?? 'no npm'}`)
+  })
+  await writeFile(join(folder, 'installed'), wanted)
+}
+
+/** A peer's package, loaded from there. */
+export function requirePeer<Package>(name: keyof typeof versions): Package {
+  return createRequire(join(folder, 'package.json'))(name) as Package
+}
+
+export const peerVersion = (name: keyof typeof versions): string => versions[name]
+
+/** The version line of a program, or undefined where there is none. */
+export async function programVersion(program: string): Promise<string | undefined> {
+  return run(program, ['--version']).then(
+    ({ stdout }) => stdout.trim(),
+    () => undefined,
+  )
+}

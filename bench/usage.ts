@@ -1,0 +1,50 @@
+import { readdir, readFile } from 'node:fs/promises'
+
+/** Linux counts processor time in hundredths of a second. */
+const ticksPerSecond = 100
+const pageBytes = 4096
+
+export interface Usage {
+  cpuSeconds: number
+  residentMb: number
+}
+
+/** What processes and their descendants use, their ended children not counted. */
+export async function usageOf(pids: number[]): Promise<Usage> {
+  const all = new Map(
+    (await Promise.all((await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(readStat))).flatMap((stat) =>
+      stat ? [[stat.pid, stat] as const] : [],
+    ),
+  )
+  const counted = [...all.values()].filter(({ pid }) => descendsFrom(pid, new Set(pids), all))
+  return {
+    cpuSeconds: counted.reduce((sum, { ticks }) => sum + ticks, 0) / ticksPerSecond,
+    residentMb: (counted.reduce((sum, { pages }) => sum + pages, 0) * pageBytes) / 1e6,
+  }
+}
+
+interface Stat {
+  pid: number
+  parent: number
+  ticks: number
+  pages: number
+}
+
+async function readStat(pid: string): Promise<Stat | undefined> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
+  if (text === undefined) return undefined
+  // The name, which may hold anything, ends with the last bracket (proc(5)).
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  const [, parent, ...rest] = fields
+  return {
+    pid: Number(pid),
+    parent: Number(parent),
+    ticks: Number(rest[9]) + Number(rest[10]),
+    pages: Number(rest[19]),
+  }
+}
+
+function descendsFrom(pid: number, wanted: Set<number>, all: Map<number, Stat>): boolean {
+  for (let each: number | undefined = pid; each; each = all.get(each)?.parent) if (wanted.has(each)) return true
+  return false
+}

@@ -1,0 +1,92 @@
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type ClaimedDelivery, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import { testDeliveries } from './test-deliveries.ts'
+
+const test = testDeliveries()
+beforeAll(() => test.open({ count: 1 }))
+beforeEach(() => test.clear())
+
+const response = (status: number) => ({ case: 'response' as const, value: { status } })
+
+async function claimedOf(count: number) {
+  const scene = await test.newScene()
+  const worker = await test.worker()
+  for (let index = 0; index < count; index += 1) await scene.send()
+  return { scene, worker, claimed: await worker.claim() }
+}
+
+const result = (
+  { deliveryId, attemptId, claimId }: ClaimedDelivery,
+  status: number,
+  durationMs: number,
+  more: { claimId?: string } = {},
+) => ({ deliveryId, attemptId, claimId, durationMs, outcome: response(status), ...more })
+
+describe('results that are told together', () => {
+  it('leave each delivery as it would be told alone, with its own duration', async () => {
+    const { scene, worker, claimed } = await claimedOf(20)
+    const statuses = [200, 204, 400, 200, 503]
+    const { recorded } = await worker.calls.recordAttempts({
+      results: claimed.map((delivery, index) => result(delivery, statuses[index % 5]!, 100 + index)),
+    })
+    expect(recorded.every(({ counted }) => counted)).toBe(true)
+    for (const [index, { deliveryId, attemptId }] of claimed.entries()) {
+      const [attempt, ...others] = await scene.attempts(deliveryId)
+      const status = statuses[index % 5]!
+      expect(others).toEqual([])
+      expect(attempt).toMatchObject({
+        attemptId,
+        responseStatus: status,
+        durationMs: 100 + index,
+        status:
+          status === 503
+            ? DeliveryStatus.RETRY_SCHEDULED
+            : status === 400
+              ? DeliveryStatus.FAILED
+              : DeliveryStatus.ACCEPTED,
+      })
+    }
+    const { deliveries } = test.cores[0]!.database.collections
+    const kept = await deliveries.find({ body: { $exists: true } }).toArray()
+    expect(kept.map(({ status }) => status).sort()).toEqual([
+      ...Array(4).fill('failed'),
+      ...Array(4).fill('retry_scheduled'),
+    ])
+    expect(await deliveries.countDocuments({ claim: { $exists: true } })).toBe(0)
+    expect(await deliveries.countDocuments({ status: 'accepted', dueAt: { $exists: true } })).toBe(0)
+  })
+
+  it('keep the attempts before', async () => {
+    const { scene, worker, claimed } = await claimedOf(3)
+    await worker.answerAll(claimed, 503)
+    test.advance(10_000)
+    const again = await worker.claim()
+    expect(again).toHaveLength(3)
+    await worker.calls.recordAttempts({ results: again.map((delivery, index) => result(delivery, 200, index)) })
+    for (const [index, { deliveryId }] of again.entries()) {
+      const attempts = await scene.attempts(deliveryId)
+      expect(attempts.map(({ responseStatus }) => responseStatus)).toEqual([503, 200])
+      expect(attempts[1]?.durationMs).toBe(index)
+      expect(attempts[0]?.attemptId).not.toBe(attempts[1]?.attemptId)
+    }
+  })
+
+  it('count each under its own claim only: one that was lost changes nothing, though its neighbours have the new one', async () => {
+    const { scene, worker, claimed } = await claimedOf(6)
+    test.advance(60_000)
+    const other = await test.worker(test.cores[0], 'other')
+    const taken = await other.claim()
+    expect(taken).toHaveLength(6)
+    const byId = new Map(claimed.map((delivery) => [delivery.deliveryId, delivery]))
+    const { recorded } = await other.calls.recordAttempts({
+      results: taken.map((delivery, index) =>
+        // Two of them under the claim that they had before.
+        result(delivery, 200, 1, index < 2 ? { claimId: byId.get(delivery.deliveryId)!.claimId } : {}),
+      ),
+    })
+    expect(recorded.map(({ counted }) => counted)).toEqual([false, false, true, true, true, true])
+    expect(await worker.answerAll(claimed, 410)).toBe(0)
+    const states = await Promise.all(taken.map(async ({ deliveryId }) => (await scene.attempts(deliveryId))[0]?.status))
+    expect(states).toEqual([...Array(2).fill(DeliveryStatus.SENDING), ...Array(4).fill(DeliveryStatus.ACCEPTED)])
+  })
+})

@@ -1,0 +1,46 @@
+import { MongoClient } from 'mongodb'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { createGroupedInserts } from './grouped-inserts.ts'
+
+const { uri, name } = testDatabase()
+const client = new MongoClient(uri, { monitorCommands: true })
+const letters = client.db(name).collection<{ _id: string; text?: string }>('letters')
+let calls = 0
+beforeAll(async () => {
+  await client.connect()
+  await letters.createIndex({ text: 1 }, { unique: true })
+  client.on('commandStarted', ({ commandName }) => {
+    if (commandName === 'insert') calls += 1
+  })
+})
+afterAll(() => client.close())
+
+describe('grouped inserts', () => {
+  it('write what comes at once in few calls, and say of each whether its place was free', async () => {
+    const insert = createGroupedInserts(letters)
+    const documents = Array.from({ length: 300 }, (_, index) => ({ _id: `l${index}`, text: `${index % 290}` }))
+    const outcomes = await Promise.all(documents.map(insert))
+    expect(outcomes.filter(Boolean)).toHaveLength(290)
+    expect(await letters.countDocuments()).toBe(290)
+    expect(calls).toBeLessThanOrEqual(3)
+  })
+
+  it('fail for the one that the store does not take, and for no other', async () => {
+    const insert = createGroupedInserts(letters)
+    const huge = { _id: 'huge', text: 'x'.repeat(17 * 1024 * 1024) }
+    const outcomes = await Promise.allSettled([insert({ _id: 'fits', text: 'fits' }), insert(huge)])
+    expect(outcomes[1]?.status).toBe('rejected')
+    // What goes with it in one call may be refused with it; alone it is taken.
+    if (outcomes[0]?.status === 'rejected') expect(await insert({ _id: 'fits', text: 'fits' })).toBe(true)
+    expect(await letters.countDocuments({ _id: 'fits' })).toBe(1)
+  })
+
+  it('fail when the database is away', async () => {
+    const away = new MongoClient(uri)
+    await away.connect()
+    const insert = createGroupedInserts(away.db(name).collection<{ _id: string }>('letters'))
+    await away.close()
+    await expect(insert({ _id: 'late' })).rejects.toThrow()
+  })
+})

@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest'
+import { createOpenDeliveries, type OpenDelivery } from './open-deliveries.ts'
+
+const delivery = (destination: string, deliveryId = destination) =>
+  ({ delivery: { destination, deliveryId }, leaseEndsAt: 0 }) as OpenDelivery
+
+describe('open deliveries', () => {
+  it('never give a few destinations all places', () => {
+    const open = createOpenDeliveries({ concurrency: 50, perDestination: 10 })
+    const begun = ['a', 'b', 'c', 'd', 'e'].map(
+      (destination) => Array.from({ length: 10 }, () => open.admit(delivery(destination))).filter(Boolean).length,
+    )
+    expect(begun.every((count) => count >= 2 && count <= 10)).toBe(true)
+    expect(open.places()).toBeGreaterThanOrEqual(5)
+    expect(open.admit(delivery('healthy'))).toBe(true)
+    expect(open.underWay()).toMatchObject({ a: 10, e: 10, healthy: 1 })
+    expect(open.anyFull()).toBe(true)
+  })
+
+  it('give out what waits one of each destination in turn, as places are free', () => {
+    const open = createOpenDeliveries({ concurrency: 3, perDestination: 1 })
+    for (const name of ['a', 'b', 'c']) expect(open.admit(delivery(name))).toBe(true)
+    for (const name of ['d', 'd', 'd', 'e']) expect(open.admit(delivery(name))).toBe(false)
+    expect(open.next()).toBeUndefined()
+    expect(open.ready()).toBe(2)
+    open.finish('a')
+    expect(open.next()?.delivery.destination).toBe('d')
+    open.finish('b')
+    expect(open.next()?.delivery.destination).toBe('e')
+    open.finish('c')
+    expect(open.next()).toBeUndefined()
+    expect(open.places()).toBe(1)
+    open.finish('d')
+    expect(open.next()?.delivery.destination).toBe('d')
+  })
+
+  it('say what they hold until it is done or dropped', () => {
+    const open = createOpenDeliveries({ concurrency: 10, perDestination: 2 })
+    for (let count = 0; count < 5; count++) open.admit(delivery('a'))
+    expect(open.underWay()).toEqual({ a: 5 })
+    expect(open.ready()).toBe(0)
+    expect(open.dropWaiting()).toHaveLength(3)
+    expect(open.underWay()).toEqual({ a: 2 })
+    expect(open.finish('a')).toBe(true)
+    expect(open.finish('a')).toBe(false)
+    expect(open.underWay()).toEqual({})
+    expect(open.anyFull()).toBe(false)
+    expect(open.places()).toBe(10)
+  })
+})

@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest'
+import { createPace } from './pace.ts'
+
+describe('a pace', () => {
+  it('is what the busier of the last two windows saw, and nothing after a quiet one', () => {
+    let time = 1_000
+    const pace = createPace({ windowMs: 200, monotonic: () => time })
+    expect(pace.perWindow()).toBe(0)
+    for (let count = 0; count < 5; count++) pace.done()
+    expect(pace.perWindow()).toBe(5)
+    time += 200
+    pace.done()
+    expect(pace.perWindow()).toBe(5)
+    time += 200
+    expect(pace.perWindow()).toBe(1)
+    time += 200
+    expect(pace.perWindow()).toBe(0)
+    for (let count = 0; count < 9; count++) pace.done()
+    time += 10_000
+    expect(pace.perWindow()).toBe(0)
+  })
+})
