@@ -65,7 +65,7 @@ export function RequestForm({
             label="Address"
             hint={`On ${origin}, or on an origin that the installation allows.`}
             error={wrong}
-            type="url"
+            inputMode="url"
             maxLength={2048}
             value={url}
             takesFocus

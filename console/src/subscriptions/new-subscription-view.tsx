@@ -35,7 +35,7 @@ export function NewSubscriptionView() {
             label="Address"
             hint="It gets a POST for each lead. It must be public; where it leads is checked now and at each delivery."
             error={problem}
-            type="url"
+            inputMode="url"
             required
             maxLength={2048}
             placeholder="https://crm.example.com/hooks/leads"

@@ -146,7 +146,7 @@ function EditCard({ subscription, onChanged }: SubscriptionPart) {
         <TextField
           label="Address"
           error={problem}
-          type="url"
+          inputMode="url"
           maxLength={2048}
           value={destinationUrl}
           onChange={setDestination}

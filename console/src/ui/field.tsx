@@ -46,7 +46,8 @@ export function TextField({
   error,
   mono = false,
   takesFocus = false,
-  type = 'text',
+  inputMode,
+  spellcheck = inputMode !== 'url',
   onChange,
   ...input
 }: {
@@ -58,7 +59,8 @@ export function TextField({
   takesFocus?: boolean
   value: string
   onChange: (value: string) => void
-  type?: 'text' | 'url'
+  /** An address: the keyboard of a phone has what it takes, and nothing corrects it. */
+  inputMode?: 'url'
   maxLength: number
   placeholder?: string
   required?: boolean
@@ -74,7 +76,9 @@ export function TextField({
         <input
           {...attributes}
           {...input}
-          type={type}
+          inputMode={inputMode}
+          spellcheck={spellcheck}
+          autocapitalize={inputMode === 'url' ? 'off' : undefined}
           ref={element}
           class={mono ? 'input mono' : 'input'}
           onInput={(event) => onChange(event.currentTarget.value)}
