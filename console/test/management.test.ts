@@ -148,6 +148,11 @@ describe('an installation', () => {
     await page.getByRole('switch', { name: 'Offline form' }).click()
     await until('the form is on', () => core.workspace.installation('pk_shop').capabilities?.offlineForm === true)
     const offline = page.getByRole('form', { name: 'Offline form' })
+    await offline.getByText(/Visitors do not see it/).waitFor({ state: 'detached' })
+    await page
+      .getByRole('form', { name: 'Pre-chat form' })
+      .getByText(/Visitors do not see it/)
+      .waitFor()
     await offline.getByRole('button', { name: /Add a field/ }).click()
     await offline.getByLabel('Label').fill('Your name')
     await offline.getByLabel(/Name of the lead/).fill('name')

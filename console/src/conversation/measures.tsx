@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Session } from '#proto/session/v1/session_pb.js'
 import { useConsole } from '../console-context.ts'
 import { Confirm } from '../ui/dialog.tsx'
-import { Field } from '../ui/field.tsx'
+import { TextField } from '../ui/field.tsx'
 import type { Thread } from './thread.ts'
 
 type Measure = 'revoke' | 'ban' | 'unban'
@@ -81,17 +81,13 @@ export function Measures({ thread, session, name }: { thread: Thread; session: S
               : ' on this browser.'}{' '}
             The visitor is told of the ban, never of the reason. You can lift it again.
           </p>
-          <Field label="Reason" hint="For the record. Visitors never see it.">
-            {(attributes) => (
-              <input
-                {...attributes}
-                class="input"
-                maxLength={512}
-                value={reason}
-                onInput={(event) => setReason(event.currentTarget.value)}
-              />
-            )}
-          </Field>
+          <TextField
+            label="Reason"
+            hint="For the record. Visitors never see it."
+            maxLength={512}
+            value={reason}
+            onChange={setReason}
+          />
         </Confirm>
       )}
       {asked === 'unban' && (

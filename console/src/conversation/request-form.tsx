@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { useAction } from '../ui/dialog.tsx'
-import { Field } from '../ui/field.tsx'
+import { TextField } from '../ui/field.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 
 export interface CommandInput {
@@ -51,44 +51,33 @@ export function RequestForm({
       noValidate
     >
       {kind === 'screenshot' ? (
-        <Field label="What for" hint="The visitor reads this, and decides.">
-          {(attributes) => (
-            <input
-              {...attributes}
-              class="input"
-              maxLength={256}
-              value={purpose}
-              ref={focusOnce}
-              onInput={(event) => setPurpose(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label="What for"
+          hint="The visitor reads this, and decides."
+          maxLength={256}
+          value={purpose}
+          takesFocus
+          onChange={setPurpose}
+        />
       ) : (
         <>
-          <Field label="Address" hint={`On ${origin}, or on an origin that the installation allows.`} error={wrong}>
-            {(attributes) => (
-              <input
-                {...attributes}
-                class="input"
-                type="url"
-                maxLength={2048}
-                value={url}
-                ref={focusOnce}
-                onInput={(event) => setUrl(event.currentTarget.value)}
-              />
-            )}
-          </Field>
-          <Field label="Label" hint="What the visitor is shown for it.">
-            {(attributes) => (
-              <input
-                {...attributes}
-                class="input"
-                maxLength={128}
-                value={label}
-                onInput={(event) => setLabel(event.currentTarget.value)}
-              />
-            )}
-          </Field>
+          <TextField
+            label="Address"
+            hint={`On ${origin}, or on an origin that the installation allows.`}
+            error={wrong}
+            inputMode="url"
+            maxLength={2048}
+            value={url}
+            takesFocus
+            onChange={setUrl}
+          />
+          <TextField
+            label="Label"
+            hint="What the visitor is shown for it."
+            maxLength={128}
+            value={label}
+            onChange={setLabel}
+          />
         </>
       )}
       <FailureNotice failure={failure} />
@@ -102,11 +91,4 @@ export function RequestForm({
       </div>
     </form>
   )
-}
-
-const focusedOnce = new WeakSet<HTMLElement>()
-function focusOnce(element: HTMLElement | null) {
-  if (!element || focusedOnce.has(element)) return
-  focusedOnce.add(element)
-  element.focus()
 }

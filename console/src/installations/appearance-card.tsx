@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/dialog.tsx'
-import { Field } from '../ui/field.tsx'
+import { Field, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
@@ -37,17 +37,7 @@ export function AppearanceCard({ installation, onChanged }: InstallationPart) {
     <Card title="Appearance">
       <form class="appearance" onSubmit={save} noValidate>
         <div class="stack">
-          <Field label="Title">
-            {(attributes) => (
-              <input
-                {...attributes}
-                class="input"
-                maxLength={128}
-                value={title}
-                onInput={(event) => setTitle(event.currentTarget.value)}
-              />
-            )}
-          </Field>
+          <TextField label="Title" maxLength={128} value={title} onChange={setTitle} />
           <Field label="Greeting" hint="Stands in the empty chat.">
             {(attributes) => (
               <textarea

@@ -21,6 +21,7 @@ interface EditedField {
 type FormName = 'preChat' | 'offline'
 
 const titles: Record<FormName, string> = { preChat: 'Pre-chat form', offline: 'Offline form' }
+const capabilityOf = { preChat: 'preChatForm', offline: 'offlineForm' } as const
 /** With what each allows where nothing else is said, in characters. */
 const types = [
   { type: 'text', text: 'Text', maxLength: 256 },
@@ -85,6 +86,9 @@ function FormEditor({ form, installation, onChanged }: InstallationPart & { form
   return (
     <form class="form-editor" onSubmit={save} noValidate aria-label={titles[form]}>
       <h3>{titles[form]}</h3>
+      {!installation.capabilities?.[capabilityOf[form]] && (
+        <p class="hint">Visitors do not see it: it is off under Capabilities.</p>
+      )}
       {fields.length === 0 && <p class="hint">It asks nothing yet.</p>}
       {fields.length > 0 && (
         <ol class="form-fields">

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import { Dialog, useAction } from '../ui/dialog.tsx'
-import { Field } from '../ui/field.tsx'
+import { TextField } from '../ui/field.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 
 /** Asks for the name of a new connection. */
@@ -20,17 +20,13 @@ export function NewConnection({ onClose, onMade }: { onClose: () => void; onMade
   return (
     <Dialog title="New connection" onClose={onClose}>
       <form class="dialog-body" onSubmit={create} noValidate>
-        <Field label="Name" hint="For you and your colleagues, for example “Website”.">
-          {(attributes) => (
-            <input
-              {...attributes}
-              class="input"
-              maxLength={128}
-              value={name}
-              onInput={(event) => setName(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label="Name"
+          hint="For you and your colleagues, for example “Website”."
+          maxLength={128}
+          value={name}
+          onChange={setName}
+        />
         <FailureNotice failure={failure} />
         <div class="dialog-actions">
           <button type="button" class="button" onClick={onClose}>

@@ -4,7 +4,7 @@ import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { CopyOnce, Dialog, useAction } from '../ui/dialog.tsx'
 import { EntryList } from '../ui/entry-list.tsx'
-import { Field } from '../ui/field.tsx'
+import { Field, TextField } from '../ui/field.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 import { originProblem } from './installation-words.ts'
 
@@ -65,18 +65,14 @@ export function NewInstallation({ connections, onClose }: { connections: Connect
             </select>
           )}
         </Field>
-        <Field label="Title" hint="Stands at the top of the chat. It can be changed later.">
-          {(attributes) => (
-            <input
-              {...attributes}
-              class="input"
-              maxLength={128}
-              placeholder="Chat with us"
-              value={title}
-              onInput={(event) => setTitle(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label="Title"
+          hint="Stands at the top of the chat. It can be changed later."
+          maxLength={128}
+          placeholder="Chat with us"
+          value={title}
+          onChange={setTitle}
+        />
         <EntryList
           label="Allowed origins"
           hint="Only pages of these may show the widget. At least one."

@@ -2,11 +2,11 @@ import { useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { CopyOnce, useAction } from '../ui/dialog.tsx'
-import { EntryList } from '../ui/entry-list.tsx'
-import { Field, Toggle } from '../ui/field.tsx'
+import { TextField, Toggle } from '../ui/field.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
-import { commonFields, destinationProblem, mappedFieldProblem } from './subscription-words.ts'
+import { MappedFields } from './mapped-fields.tsx'
+import { destinationProblem } from './subscription-words.ts'
 
 export function NewSubscriptionView() {
   const { api, router } = useConsole()
@@ -31,33 +31,18 @@ export function NewSubscriptionView() {
     <Page title="New subscription" back={{ path: pathOf({ view: 'subscriptions' }), label: 'Subscriptions' }}>
       <Card title="Destination">
         <form class="stack" onSubmit={create} noValidate>
-          <Field
+          <TextField
             label="Address"
             hint="It gets a POST for each lead. It must be public; where it leads is checked now and at each delivery."
             error={problem}
-          >
-            {(attributes) => (
-              <input
-                {...attributes}
-                class="input"
-                type="url"
-                required
-                maxLength={2048}
-                placeholder="https://crm.example.com/hooks/leads"
-                value={destinationUrl}
-                onInput={(event) => setDestination(event.currentTarget.value)}
-              />
-            )}
-          </Field>
-          <EntryList
-            label="Fields that it gets"
-            hint="Names of lead fields. Everything else stays here; with none it gets the lead’s reference alone."
-            placeholder="email"
-            entries={mappedFields}
-            problemOf={mappedFieldProblem}
-            onChange={setMapped}
-            suggestions={commonFields}
+            inputMode="url"
+            required
+            maxLength={2048}
+            placeholder="https://crm.example.com/hooks/leads"
+            value={destinationUrl}
+            onChange={setDestination}
           />
+          <MappedFields names={mappedFields} onChange={setMapped} />
           <Toggle
             label="Send every lead by itself"
             hint="Otherwise only what you, or a service of yours, asks for."

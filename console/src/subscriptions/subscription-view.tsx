@@ -3,14 +3,14 @@ import { type Subscription, type SubscriptionAudit, SubscriptionStatus } from '#
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { Confirm, useAction } from '../ui/dialog.tsx'
-import { EntryList } from '../ui/entry-list.tsx'
-import { Field, Toggle } from '../ui/field.tsx'
+import { TextField, Toggle } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
 import { FailureNotice, Loading, Notice } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
+import { MappedFields } from './mapped-fields.tsx'
 import { SecretCard } from './secret-card.tsx'
-import { actionText, commonFields, destinationProblem, disabledText, mappedFieldProblem } from './subscription-words.ts'
+import { actionText, destinationProblem, disabledText } from './subscription-words.ts'
 
 export function SubscriptionView({ subscriptionId }: { subscriptionId: string }) {
   const { api } = useConsole()
@@ -143,26 +143,15 @@ function EditCard({ subscription, onChanged }: SubscriptionPart) {
   return (
     <Card title="Destination">
       <form class="stack" onSubmit={save} noValidate>
-        <Field label="Address" error={problem}>
-          {(attributes) => (
-            <input
-              {...attributes}
-              class="input"
-              type="url"
-              maxLength={2048}
-              value={destinationUrl}
-              onInput={(event) => setDestination(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <EntryList
-          label="Fields that it gets"
-          hint="Names of lead fields. Everything else stays here; with none it gets the lead’s reference alone."
-          entries={names}
-          problemOf={mappedFieldProblem}
-          onChange={setNames}
-          suggestions={commonFields}
+        <TextField
+          label="Address"
+          error={problem}
+          inputMode="url"
+          maxLength={2048}
+          value={destinationUrl}
+          onChange={setDestination}
         />
+        <MappedFields names={names} onChange={setNames} />
         <Toggle label="Send every lead by itself" checked={automatic} onChange={setAutomatic} />
         <FailureNotice failure={failure} />
         <div class="button-row">

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useId } from 'preact/hooks'
+import { useEffect, useId, useRef } from 'preact/hooks'
 
 export interface FieldAttributes {
   id: string
@@ -36,6 +36,55 @@ export function Field({
         </p>
       )}
     </div>
+  )
+}
+
+/** A labelled field of one line. What else it is given is the input's. */
+export function TextField({
+  label,
+  hint,
+  error,
+  mono = false,
+  takesFocus = false,
+  inputMode,
+  spellcheck = inputMode !== 'url',
+  onChange,
+  ...input
+}: {
+  label: string
+  hint?: string
+  error?: string | undefined
+  mono?: boolean
+  /** When it appears. */
+  takesFocus?: boolean
+  value: string
+  onChange: (value: string) => void
+  /** An address: the keyboard of a phone has what it takes, and nothing corrects it. */
+  inputMode?: 'url'
+  maxLength: number
+  placeholder?: string
+  required?: boolean
+  spellcheck?: boolean
+}) {
+  const element = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    if (takesFocus) element.current!.focus()
+  }, [])
+  return (
+    <Field label={label} hint={hint} error={error}>
+      {(attributes) => (
+        <input
+          {...attributes}
+          {...input}
+          inputMode={inputMode}
+          spellcheck={spellcheck}
+          autocapitalize={inputMode === 'url' ? 'off' : undefined}
+          ref={element}
+          class={mono ? 'input mono' : 'input'}
+          onInput={(event) => onChange(event.currentTarget.value)}
+        />
+      )}
+    </Field>
   )
 }
 
