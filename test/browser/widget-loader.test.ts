@@ -125,7 +125,7 @@ describe('the script tag', () => {
     await page.reload()
     await page.getByRole('dialog').waitFor()
     expect(await page.evaluate('document.activeElement === document.body')).toBe(true)
-    await launcher(page, 'Close chat').click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Close chat' }).click()
     await page.reload()
     await launcher(page, 'Open chat').waitFor()
     expect(await page.getByRole('dialog').count()).toBe(0)
