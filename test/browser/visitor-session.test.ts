@@ -36,7 +36,6 @@ describe('a visitor of the shop', () => {
     await untilSent(page, 'from the first tab')
     const { sessionId } = await visit.session()
     const [copy] = await Promise.all([context.waitForEvent('page'), page.evaluate('void window.open(location.href)')])
-    await openChat(copy)
     await copy.getByText('from the first tab').waitFor()
     await write(copy, 'from the copy')
     await untilSent(copy, 'from the copy')
@@ -76,6 +75,7 @@ describe('a visitor of the shop', () => {
     await expectEachOnce(shop, visit, ['before'])
 
     await page.reload()
+    await page.getByRole('button', { name: /^Open chat/ }).click()
     await page.getByText('This chat was ended by the site.').waitFor()
     expect(await isOpen(page)).toBe(false)
     expect((await shop.messagesOf((await visit.session()).conversationId)).map(({ body }) => body)).toEqual(['before'])

@@ -121,8 +121,14 @@ describe('the script tag', () => {
     await launcher(page, 'Open chat, 2 unread messages').click()
     await page.getByText('Two').waitFor()
     expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    // What stood open stands open on the next page, without taking the focus; what was closed stays closed.
+    await page.reload()
+    await page.getByRole('dialog').waitFor()
+    expect(await page.evaluate('document.activeElement === document.body')).toBe(true)
+    await page.getByRole('dialog').getByRole('button', { name: 'Close chat' }).click()
     await page.reload()
     await launcher(page, 'Open chat').waitFor()
+    expect(await page.getByRole('dialog').count()).toBe(0)
     expect(complaints).toEqual([])
   })
 

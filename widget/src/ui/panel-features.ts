@@ -100,7 +100,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   }
 
   function agentName(): string {
-    return client.presence().agent?.displayName || texts.agent
+    return (client.presence().agent ?? lastAgent())?.displayName || texts.agent
   }
 
   /** Where nobody told who was assigned, as in a tab that came later: whoever wrote last. */

@@ -70,6 +70,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
   let isLoaded = false
   configure()
   log.show(features.withLines(client.messages()), true)
+  showEnd()
 
   const subscriptions = [
     client.on('config.loaded', configure),
