@@ -160,6 +160,17 @@ describe('a worker that waits', () => {
     expect(performance.now() - began).toBeLessThan(20_000)
   })
 
+  it('is answered when the lease of a dead worker ends, without anybody telling it', async () => {
+    await (await test.newScene()).send()
+    const dead = await test.worker(test.cores[0], 'dead')
+    expect(await dead.claim()).toHaveLength(1)
+    test.advance(4.6 * second)
+    const began = performance.now()
+    const taken = await (await test.worker(test.cores[1])).claim({ waitMs: 30_000 })
+    expect(taken).toHaveLength(1)
+    expect(performance.now() - began).toBeLessThan(20_000)
+  })
+
   it('is answered with nothing when its time is over', async () => {
     const began = performance.now()
     expect(await (await test.worker()).claim({ waitMs: 300 })).toEqual([])

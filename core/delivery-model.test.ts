@@ -12,6 +12,7 @@ type Step =
   | { kind: 'claim'; core: number }
   | { kind: 'answer'; status: 200 | 400 | 503; stale: boolean }
   | { kind: 'die' }
+  | { kind: 'renew' }
   | { kind: 'wait' }
   | { kind: 'retry' }
   | { kind: 'disable' }
@@ -29,6 +30,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
       }),
     },
     { weight: 2, arbitrary: fc.constant<Step>({ kind: 'die' }) },
+    { weight: 2, arbitrary: fc.constant<Step>({ kind: 'renew' }) },
     { weight: 3, arbitrary: fc.constant<Step>({ kind: 'wait' }) },
     { weight: 2, arbitrary: fc.constant<Step>({ kind: 'retry' }) },
     { weight: 1, arbitrary: fc.constant<Step>({ kind: 'disable' }) },
@@ -50,6 +52,8 @@ interface Model {
 
 const longerThanAnyPause = 20 * 3_600_000
 const longerThanALease = 21_000
+const shorterThanALease = 2_000
+const surelyRenewed = 20_000
 
 describe('a delivery', { timeout: 120_000 }, () => {
   it('does what the contract says, whatever happens in whatever order', async () => {
@@ -63,6 +67,7 @@ describe('a delivery', { timeout: 120_000 }, () => {
         const model: Model = { status: 'pending', under: 'pending', attempts: 1, enabled: true, due: true }
         let claimed: ClaimedDelivery | undefined
         let lost: ClaimedDelivery | undefined
+        let claimedAt = 0
 
         const advance = (ms: number) => {
           test.advance(ms)
@@ -77,6 +82,7 @@ describe('a delivery', { timeout: 120_000 }, () => {
             expect(got?.deliveryId).toBe(expected ? deliveryId : undefined)
             if (!got) return
             claimed = got
+            claimedAt = test.now()
             if (model.status === 'retry_scheduled') model.attempts += 1
             model.status = 'sending'
           },
@@ -105,11 +111,28 @@ describe('a delivery', { timeout: 120_000 }, () => {
             if (model.enabled) {
               expect(got).toMatchObject({ deliveryId, attemptId: lost.attemptId })
               claimed = got
+              claimedAt = test.now()
             } else {
               expect(got).toBeUndefined()
               model.status = 'held'
               model.under = 'pending'
             }
+          },
+          async renew() {
+            const held = async (of: ClaimedDelivery | undefined) => {
+              if (!of) return undefined
+              const claims = [{ deliveryId, claimId: of.claimId }]
+              return (await workers[1]!.calls.renewClaims({ claims })).renewed[0]?.held
+            }
+            expect(await held(lost)).not.toBe(true)
+            if (!claimed) return
+            // The oldest ones are not renewed, which is a test of its own.
+            if (test.now() - claimedAt > surelyRenewed) return
+            test.advance(shorterThanALease)
+            expect(await held(claimed)).toBe(true)
+            test.advance(shorterThanALease)
+            // Nobody else gets it, though the lease that it was claimed with may be over.
+            expect(await workers[0]!.claim()).toEqual([])
           },
           async wait() {
             // A lease would end by it, too: that is another step.

@@ -48,8 +48,8 @@ export function createRenewals(options: {
 
   async function renew(batch: OpenDelivery[]) {
     const askedAt = now()
-    // Not longer than to the next look, so that a core that hangs costs one of them.
-    const timeoutMs = Math.ceil((batch[0]?.delivery.leaseMs ?? 0) / looksInALease)
+    // A core that is slow may still renew in time; meanwhile the next look asks again, usually another one.
+    const timeoutMs = batch[0]?.delivery.leaseMs ?? 0
     const claims = batch.map(({ delivery: { deliveryId, claimId } }) => ({ deliveryId, claimId }))
     const answer = await core.renewClaims({ claims }, { timeoutMs }).catch(() => undefined)
     // Reports and claims meet the same failure and say so.
