@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 
 export interface FieldAttributes {
   id: string
@@ -67,7 +67,8 @@ export function TextField({
   spellcheck?: boolean
 }) {
   const element = useRef<HTMLInputElement>(null)
-  useEffect(() => {
+  // Before the next key can come.
+  useLayoutEffect(() => {
     if (takesFocus) element.current!.focus()
   }, [])
   return (
