@@ -39,6 +39,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   let card: RequestCard | undefined
   let lines = client.activity()
   let typingName: string | undefined
+  let visitorOf = client.session()?.sessionId
 
   offer.addEventListener('click', () => {
     skipped.delete('offline')
@@ -70,12 +71,14 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       showForm()
     }),
     client.on('messages.changed', () => {
+      followVisitor()
       showPresence()
       showForm()
     }),
     client.on('connection.changed', showForm),
     client.on('session.ready', () => {
       settleArrivals(client)
+      followVisitor()
       showPresence()
       showForm()
     }),
@@ -135,6 +138,16 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     cards.hidden = !card
     if (request) card?.update(request)
     if (hadFocus) composer.focus()
+  }
+
+  /** What one person typed into a form is not there for the next. */
+  function followVisitor() {
+    const sessionId = client.session()?.sessionId
+    if (visitorOf && visitorOf !== sessionId) {
+      views.clear()
+      skipped.clear()
+    }
+    visitorOf = sessionId
   }
 
   function showForm() {
