@@ -93,7 +93,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     form: place,
     aboveComposer: element('div', { class: 'above-composer' }, cards, offer),
     isFormShown: () => shownForm !== undefined,
-    focusForm: () => shownForm && views.get(shownForm)?.focus(),
+    focusForm,
     withLines: (messages: readonly WidgetMessage[]) =>
       withActivity(messages, client.activity(), { texts, hasOlder: client.hasOlder() }),
     dispose() {
@@ -153,7 +153,8 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   function showForm() {
     const due = client.ended() ? undefined : client.formDue()
     const next = due && !skipped.has(due) ? due : undefined
-    const hadFocus = place.contains((place.getRootNode() as ShadowRoot).activeElement)
+    const { activeElement = null } = place.getRootNode() as ShadowRoot
+    const hadFocus = place.contains(activeElement) || (next && composer.element.contains(activeElement))
     if (next && !formView) void loadFormView()
     if (next && formView && place.firstElementChild !== viewOf(next).element)
       place.replaceChildren(viewOf(next).element)
@@ -162,7 +163,14 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     log.element.hidden = next !== undefined
     composer.element.hidden = next !== undefined || client.ended() !== undefined
     offer.hidden = next !== undefined || due !== 'offline'
-    if (hadFocus && !next && !composer.element.hidden) composer.focus()
+    if (!hadFocus) return
+    if (!next) composer.element.hidden || composer.focus()
+    else if (!views.get(next)?.element.contains(activeElement)) focusForm()
+  }
+
+  /** Where it is not there yet, its place waits for it with the focus. */
+  function focusForm() {
+    if (shownForm) (views.get(shownForm) ?? place).focus()
   }
 
   function viewOf(kind: FormKind): FormView {
