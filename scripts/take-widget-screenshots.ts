@@ -11,7 +11,7 @@ const [, , folder = join(import.meta.dirname, '../docs/images')] = process.argv
 const takesAll = process.argv.length > 2
 const desktop = { width: 1100, height: 780 }
 const phone = { width: 390, height: 844 }
-const aroundPx = 16
+const aroundPx = 12
 
 interface View {
   isForDocs?: boolean
@@ -39,11 +39,10 @@ async function converse(page: Page, gateway: ScenarioServer, lines: string[]) {
     if (index === 1) talk.emit('agent.assigned', { agent })
     if (index % 2 === 0) await say(page, line)
     else talk.agentSays(line, agent.displayName)
-    await inWidget(page, '.bubble')
-      .filter({ hasText: line.slice(0, 20) })
-      .waitFor()
+    const row = inWidget(page, '.row').filter({ hasText: line.slice(0, 20) })
+    // An answer comes after its question only where the service has the question.
+    await row.and(inWidget(page, index % 2 === 0 ? '[data-state="queued"]' : '[data-author="agent"]')).waitFor()
   }
-  await inWidget(page, '.row[data-author="visitor"][data-state="queued"]').last().waitFor()
 }
 
 const english = [
@@ -90,7 +89,7 @@ const views: Record<string, View> = {
   'widget-phone': { isForDocs: true, viewport: phone, arrange: talk },
   'widget-arabic': {
     isForDocs: true,
-    page: { lang: 'ar', dir: 'rtl' },
+    page: { lang: 'ar' },
     arrange: (page, gateway) => converse(page, gateway, arabic),
   },
   'widget-consent': { isForDocs: true, config: requests, arrange: askForScreenshot },

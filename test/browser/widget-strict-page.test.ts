@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { assertionOf } from '../../widget/test/assertion-of.ts'
 import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
-import { assertionOf } from '../../widget/test/suite-world.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { openWidgetPage, type WidgetPage } from '../support/widget-page.ts'
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, until } from './client-harness.ts'
 import { createManualClock } from './manual-clock.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
-import { assertionOf } from './suite-world.ts'
 
 const fields = { email: 'ada@example.com' }
 const featureKey = 'service.widget.1.pk_friendly.features'
