@@ -142,3 +142,28 @@ it('what one person typed into a form is not there for the next', async () => {
   expect(gateway.features.leads).toEqual([{ email: 'bob@example.com' }])
   expect(complaints).toEqual([])
 })
+
+it('what one person agreed to takes the next one nowhere', async () => {
+  const { page, complaints } = await visit()
+  await page.evaluate(`window.person = 'ada'`)
+  await button(page, /^Chat öffnen/).click()
+  await page.getByLabel('E-Mail').waitFor()
+  const { url } = opened!
+  const id = ask('navigation', { url: `${url}elsewhere`, label: 'Angebote' })
+  const card = page.locator('[data-service-widget] .request')
+  await card.waitFor()
+  const release = gateway.features.hold('acknowledgements')
+  await card.locator('.primary').click()
+  await expect.poll(() => gateway.features.commandState(id)).toBe('accepted')
+  await page.evaluate(`window.person = 'bob', widget.identify({ externalSubject: 'bob' })`)
+  expect(await card.count()).toBe(0)
+  const answered = page.waitForResponse(/acknowledgements$/)
+  release()
+  await answered
+  // Whoever leaves does so as soon as the answer is there; the next thing that the page is told comes after it.
+  gateway.conversation('pk_friendly').agentSays('Hello, Bob')
+  await expect.poll(() => page.evaluate('widget.messages().length')).toBe(1)
+  expect(page.url()).toBe(url)
+  expect(gateway.seen(`POST /commands/navigation/${id}/acknowledgements`)).toHaveLength(1)
+  expect(complaints).toEqual([])
+})
