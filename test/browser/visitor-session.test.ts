@@ -23,8 +23,15 @@ beforeAll(async () => {
 
 const isOpen = (page: Page) => field(page).isVisible()
 
+/** A chat that stood open opens by itself on the page after, which may be now or in a moment. */
 async function reopen(page: Page) {
-  if (!(await isOpen(page))) await openChat(page)
+  const launcher = page.getByRole('button', { name: /^Open chat/ })
+  await expect
+    .poll(async () => {
+      if (!(await isOpen(page))) await launcher.click({ timeout: 1_000 }).catch(() => {})
+      return isOpen(page)
+    }, soon)
+    .toBe(true)
 }
 
 describe('a visitor of the shop', () => {

@@ -109,6 +109,8 @@ describe('the workbench of the demo shop', () => {
     expect(new URL(page.url()).pathname).toBe('/lamps/floor')
     expect(await bubbles(page)).toEqual(['on the first page'])
     await page.getByRole('link', { name: 'Holm' }).click()
+    // It stands open on the next page too, above the button.
+    await page.getByRole('dialog').getByRole('button', { name: 'Close chat' }).click()
     await page.getByRole('button', { name: 'Ask about it' }).click()
     await page.locator('.bubble', { hasText: 'on the first page' }).waitFor()
     const field = page.getByRole('textbox', { name: 'Your message' })

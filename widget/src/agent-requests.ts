@@ -244,6 +244,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
 
   function replace({ id }: AgentRequest, after: AgentRequest) {
     const { requests } = records.current()
+    if (!requests.some((one) => one.id === id)) return
     records.change({ requests: requests.map((one) => (one.id === id ? after : one)) })
     watch()
     tell()
@@ -251,11 +252,11 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
 
   function end({ id }: AgentRequest, outcome: Activity['type'] | undefined) {
     const { requests } = records.current()
-    const isOpen = requests.some((one) => one.id === id)
+    // A late answer to what is over, or was the visitor's before.
+    if (!requests.some((one) => one.id === id)) return
     records.change({ requests: requests.filter((one) => one.id !== id) })
     remember(id)
     uploads.get(id)?.abort()
-    if (!isOpen) return
     watch()
     if (outcome) presence.add(outcome)
     tell()

@@ -20,7 +20,7 @@ export interface FeatureRecord {
 export interface FeatureRecords {
   current(): Readonly<FeatureRecord>
   change(part: Partial<FeatureRecord>): void
-  /** Begins for a session: what belongs to another one is forgotten. Answers whether there was such. */
+  /** Begins for a session. Answers whether what is held belongs to another one, which is then to be forgotten. */
   begin(sessionId: string): boolean
   forget(): void
   /** Reads again what is kept; a page that starts does so. */
@@ -51,8 +51,7 @@ export function createFeatureRecords(storage: KeyValueStorage, siteKey: string):
 
     begin(sessionId) {
       const isOther = record.sessionId !== undefined && record.sessionId !== sessionId
-      if (isOther) record = empty()
-      record = { ...record, sessionId }
+      if (!isOther) record = { ...record, sessionId }
       return isOther
     },
 

@@ -94,13 +94,9 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
 
     told: {
       'session.ready': ({ session: { sessionId } }) => {
-        const isOther = records.begin(sessionId)
+        if (records.begin(sessionId)) leave()
+        records.begin(sessionId)
         hasSession = true
-        if (isOther) {
-          requests.stop()
-          forms.reset()
-          presence.reset()
-        }
         takeMessages()
         typing.reset()
         requests.begin()
@@ -110,7 +106,11 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
         typing.stops()
         if (!records.current().hasWritten) records.change({ hasWritten: true })
       },
-      'messages.changed': takeMessages,
+      'messages.changed': () => {
+        // The visitor has left, and whoever comes next is not there yet.
+        if (hasSession && !deps.session()) leave()
+        takeMessages()
+      },
       'connection.changed': ({ state }) => {
         if (state !== 'ended' && state !== 'idle') return
         hasSession = false
@@ -143,6 +143,18 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
       formState: forms.state,
       submitForm: forms.submit,
     },
+  }
+
+  /** What was the visitor's is neither shown nor sent nor kept any more. */
+  function leave() {
+    const hadRequests = requests.all().length > 0
+    hasSession = false
+    requests.stop()
+    forms.reset()
+    pages.stop()
+    records.forget()
+    presence.reset()
+    if (hadRequests) emitter.emit('requests.changed', { requests: [] })
   }
 
   function takeMessages() {

@@ -1,5 +1,6 @@
 import { type KeyValueStorage, storageFor } from '../src/storage.ts'
-import { assertionOf, codeOf, type SuiteWorld, same } from './suite-world.ts'
+import { assertionOf } from './assertion-of.ts'
+import { codeOf, type SuiteWorld, same } from './suite-world.ts'
 
 /** What the headless client promises, played in Node and in Chromium alike. Each scenario has a world of its own. */
 export const clientSuite: Record<string, (world: SuiteWorld) => Promise<void>> = {

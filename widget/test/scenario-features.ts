@@ -22,6 +22,7 @@ export function createScenarioFeatures(now: () => number) {
   const failures = new Map<string, (Refusal | 'lost')[]>()
   const leads: Record<string, string>[] = []
   const uploads = new Map<string, Buffer>()
+  const held = new Map<string, Promise<void>>()
   let counter = 0
 
   return {
@@ -34,6 +35,21 @@ export function createScenarioFeatures(now: () => number) {
     /** The next requests whose path contains `part` are refused, or done and their answers lost. */
     failNext(part: string, ...outcomes: (Refusal | 'lost')[]) {
       failures.set(part, outcomes)
+    },
+
+    /** Answers to requests whose path contains `part` wait until the answered function is called; what they ask is done at once. */
+    hold(part: string): () => void {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      held.set(part, promise)
+      return () => {
+        held.delete(part)
+        resolve()
+      }
+    },
+
+    /** Resolves when an answer to a path may go out. */
+    async released(path: string) {
+      await [...held].find(([part]) => path.includes(part))?.[1]
     },
 
     /** An agent asks; answers the command's id. */

@@ -153,6 +153,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     if (route === 'GET /messages') return history(response, session.conversation, query)
     if (route === 'GET /events') return events(response, site, session.conversation, seen)
     const answered = features.answer(seen)
+    await features.released(path)
     if (answered === 'lost') return response.destroy()
     if (answered && 'code' in answered) return refuse(response, answered)
     if (answered?.status === 204) return response.writeHead(204).end()

@@ -200,11 +200,6 @@ function whileAlive(storage: KeyValueStorage, life: AbortSignal): KeyValueStorag
   }
 }
 
-/** As the host's backend signs it, for a server that does not look at the signature. */
-export function assertionOf(sub: string, name?: string): string {
-  return `e30.${btoa(JSON.stringify({ sub, name })).replaceAll('=', '')}.c2ln`
-}
-
 export function same(actual: unknown, expected: unknown) {
   const [is, should] = [JSON.stringify(actual), JSON.stringify(expected)]
   if (is !== should) throw new Error(`Expected ${should}, got ${is}`)

@@ -13,6 +13,8 @@ type Navigation = Pick<ServiceClient, 'requests' | 'acknowledgeNavigation' | 'di
  */
 export async function leaveFor(client: Navigation, { id, url = '' }: AgentRequest) {
   await client.acknowledgeNavigation(id, 'accepted')
+  // Over meanwhile, or somebody else sits here: they did not agree to go anywhere.
+  if (!client.requests().some((one) => one.id === id)) return
   const from = location.href
   location.assign(url)
   const deadline = Date.now() + leavesWithinMs

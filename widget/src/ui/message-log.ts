@@ -43,7 +43,10 @@ export function createMessageLog(deps: MessageLogDeps) {
   )
   const scroller = element('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': texts.log })
   scroller.append(loading, greeting, list, typing)
-  jump.addEventListener('click', toEnd)
+  jump.addEventListener('click', () => {
+    toEnd()
+    scroller.focus({ preventScroll: true })
+  })
   scroller.addEventListener('scroll', () => {
     followsEnd = isAtEnd()
     showJump()

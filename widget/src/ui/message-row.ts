@@ -52,8 +52,11 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
     label.hidden = !startsGroup || author.kind !== 'agent'
     label.replaceChildren(...(label.hidden ? [] : [element('bdi', {}, name)]))
     const parts = metaParts(message, showsState, endsGroup)
+    const hadFocus = meta.contains((row.getRootNode() as ShadowRoot).activeElement)
     meta.hidden = parts.length === 0
     meta.replaceChildren(...parts)
+    if (hadFocus)
+      (meta.querySelector('button') ?? row.closest<HTMLElement>('.scroller'))?.focus({ preventScroll: true })
   }
 
   function metaParts(message: WidgetMessage, showsState: boolean, endsGroup: boolean): Node[] {

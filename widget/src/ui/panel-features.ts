@@ -39,6 +39,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   let card: RequestCard | undefined
   let lines = client.activity()
   let typingName: string | undefined
+  let visitorOf = client.session()?.sessionId
 
   offer.addEventListener('click', () => {
     skipped.delete('offline')
@@ -70,12 +71,14 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       showForm()
     }),
     client.on('messages.changed', () => {
+      followVisitor()
       showPresence()
       showForm()
     }),
     client.on('connection.changed', showForm),
     client.on('session.ready', () => {
       settleArrivals(client)
+      followVisitor()
       showPresence()
       showForm()
     }),
@@ -90,7 +93,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     form: place,
     aboveComposer: element('div', { class: 'above-composer' }, cards, offer),
     isFormShown: () => shownForm !== undefined,
-    focusForm: () => shownForm && views.get(shownForm)?.focus(),
+    focusForm,
     withLines: (messages: readonly WidgetMessage[]) =>
       withActivity(messages, client.activity(), { texts, hasOlder: client.hasOlder() }),
     dispose() {
@@ -137,10 +140,21 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     if (hadFocus) composer.focus()
   }
 
+  /** What one person typed into a form is not there for the next. */
+  function followVisitor() {
+    const sessionId = client.session()?.sessionId
+    if (visitorOf && visitorOf !== sessionId) {
+      views.clear()
+      skipped.clear()
+    }
+    visitorOf = sessionId
+  }
+
   function showForm() {
     const due = client.ended() ? undefined : client.formDue()
     const next = due && !skipped.has(due) ? due : undefined
-    const hadFocus = place.contains((place.getRootNode() as ShadowRoot).activeElement)
+    const { activeElement = null } = place.getRootNode() as ShadowRoot
+    const hadFocus = place.contains(activeElement) || (next && composer.element.contains(activeElement))
     if (next && !formView) void loadFormView()
     if (next && formView && place.firstElementChild !== viewOf(next).element)
       place.replaceChildren(viewOf(next).element)
@@ -149,7 +163,14 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     log.element.hidden = next !== undefined
     composer.element.hidden = next !== undefined || client.ended() !== undefined
     offer.hidden = next !== undefined || due !== 'offline'
-    if (hadFocus && !next && !composer.element.hidden) composer.focus()
+    if (!hadFocus) return
+    if (!next) composer.element.hidden || composer.focus()
+    else if (!views.get(next)?.element.contains(activeElement)) focusForm()
+  }
+
+  /** Where it is not there yet, its place waits for it with the focus. */
+  function focusForm() {
+    if (shownForm) (views.get(shownForm) ?? place).focus()
   }
 
   function viewOf(kind: FormKind): FormView {

@@ -108,7 +108,7 @@ function navigationSteps(
   stay.addEventListener('click', () => void answer(() => client.acknowledgeNavigation(id, 'declined')))
   const actions = element('div', { class: 'actions' }, go, stay)
 
-  return { element: element('div', { class: 'request-body' }, where, note, actions), update, dispose() {} }
+  return { element: element('div', { class: 'request-body step' }, where, note, actions), update, dispose() {} }
 
   function update({ state }: AgentRequest) {
     if (state === 'accepted') note.textContent = texts.opening

@@ -1,0 +1,169 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { assertionOf } from '../../widget/test/assertion-of.ts'
+import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
+import { launchChromium } from '../support/chromium.ts'
+import { openWidgetPage, type WidgetPage } from '../support/widget-page.ts'
+
+let browser: Browser
+let gateway: ScenarioServer
+let opened: WidgetPage | undefined
+
+beforeAll(async () => {
+  browser = await launchChromium(['--use-fake-ui-for-media-stream'])
+})
+afterAll(() => browser.close())
+afterEach(async () => {
+  await opened?.close()
+  await gateway.close()
+})
+
+const preChat = {
+  fields: [
+    { name: 'email', label: 'E-Mail', type: 'email', required: true, maxLength: 254 },
+    { name: 'question', label: 'Frage', type: 'textarea', required: false, maxLength: 500 },
+  ],
+}
+const config = {
+  capabilities: { typing: true, pageContext: true, preChatForm: true, navigation: true, screenshots: true },
+  forms: { preChat },
+  consent: { required: true, policyUrl: 'https://shop.example/privacy' },
+}
+
+/** Signs in whoever the page says. */
+const pageScript = `
+  window.person = undefined
+  const assertions = { ada: '${assertionOf('ada', 'Ada Berger')}', bob: '${assertionOf('bob', 'Bob')}' }
+  addEventListener('service-widget:start', ({ detail }) => {
+    detail.configure({ identityProvider: async () => assertions[window.person] })
+  })
+  addEventListener('service-widget:ready', ({ detail }) => { window.widget = detail.widget })
+`
+
+async function visit() {
+  gateway = await startScenarioServer({ heartbeatMs: 1_000, config })
+  const fetched: string[] = []
+  const context = { locale: 'de-AT' }
+  opened = await openWidgetPage({ browser, gateway, lang: 'de', pageScript, context })
+  const { page } = opened
+  page.on('request', (request) => {
+    const [, name] = /\/widget\/(.+)-[\w-]{8}\.js$/.exec(request.url()) ?? []
+    if (name) fetched.push(name)
+  })
+  const policies = (await page.reload())!.headers()['content-security-policy']
+  expect(policies).toContain("default-src 'none'")
+  expect(policies).toContain("require-trusted-types-for 'script'; trusted-types 'none'")
+  return { ...opened, fetched }
+}
+
+const button = (page: Page, name: RegExp) => page.getByRole('button', { name })
+const ask = (kind: 'navigation' | 'screenshot', about: Record<string, unknown> = {}) =>
+  gateway.features.request(gateway.conversation('pk_friendly'), kind, about)
+
+it('whatever is fetched late is shown and used on the strictest page, with Trusted Types, without a violation', async () => {
+  const { page, complaints, fetched } = await visit()
+  await button(page, /^Chat öffnen/).click()
+  await page.getByLabel('E-Mail').fill('ada at example')
+  await page.keyboard.press('Enter')
+  await page.locator('[data-service-widget] [aria-invalid="true"]').waitFor()
+  await page.getByLabel('E-Mail').fill('ada@example.com')
+  await page.keyboard.press('Enter')
+  const field = page.getByRole('textbox', { name: 'Ihre Nachricht' })
+  await field.waitFor()
+  expect(gateway.features.leads).toEqual([{ email: 'ada@example.com' }])
+
+  await field.pressSequentially('Guten Tag')
+  await page.keyboard.press('Enter')
+  const talk = gateway.conversation('pk_friendly')
+  talk.emit('agent.assigned', { agent: { displayName: 'Anna Keller', avatarUrl: 'https://shop.example/anna.png' } })
+  talk.emit('typing.started', { author: { kind: 'agent', displayName: 'Anna Keller' } })
+  await page.locator('[data-service-widget] .typing').waitFor()
+
+  const card = page.locator('[data-service-widget] .request')
+  const file = ask('screenshot', { purpose: 'Ihr Warenkorb' })
+  await card.waitFor()
+  const picture = { name: 'page.png', mimeType: 'image/png', buffer: await page.screenshot() }
+  const [chooser] = await Promise.all([page.waitForEvent('filechooser'), card.locator('.secondary').click()])
+  await chooser.setFiles(picture)
+  const preview = card.locator('canvas')
+  await preview.waitFor()
+  // The preview is really drawn: not every pixel of it is the same.
+  const colors = await preview.evaluate(
+    (canvas: {
+      width: number
+      height: number
+      getContext(kind: '2d'): { getImageData(...area: number[]): { data: Uint8Array } }
+    }) => new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data).size,
+  )
+  expect(colors).toBeGreaterThan(2)
+  await card.locator('.primary:visible').click()
+  await card.waitFor({ state: 'detached' })
+  expect(gateway.features.uploads.get(file)).toEqual(picture.buffer)
+
+  const shared = ask('screenshot')
+  await card.waitFor()
+  await card.locator('.primary:visible').click()
+  await preview.waitFor()
+  await card.locator('.primary:visible').click()
+  await card.waitFor({ state: 'detached' })
+  expect(gateway.features.commandState(shared)).toBe('uploaded')
+
+  const navigation = ask('navigation', { url: `${new URL(page.url()).origin}/#offers`, label: 'Angebote' })
+  await card.waitFor()
+  await card.locator('.primary').click()
+  await card.waitFor({ state: 'detached' })
+  expect(gateway.features.commandState(navigation)).toBe('completed')
+
+  await page.evaluate(`window.person = 'ada', widget.identify({ externalSubject: 'ada' })`)
+  for (const locale of ['ar', 'ja', 'fr', 'es', 'en', 'de']) await page.evaluate(`widget.setLocale('${locale}')`)
+  await field.waitFor()
+  // An agent's picture is the one thing that this policy does not allow: initials stand in its place.
+  expect(complaints.filter((complaint) => !/anna\.png/.test(complaint))).toEqual([])
+  const late = ['chat', 'features', 'agent-requests', 'form-view', 'request-card', 'identity', 'actions']
+  expect(new Set(fetched)).toEqual(new Set([...late, 'ar', 'de', 'es', 'fr', 'ja']))
+})
+
+it('what one person typed into a form is not there for the next', async () => {
+  const { page, complaints } = await visit()
+  await page.evaluate(`window.person = 'ada'`)
+  await button(page, /^Chat öffnen/).click()
+  const email = page.getByLabel('E-Mail')
+  await email.fill('ada@example.com')
+  await page.getByLabel(/^Frage/).fill('Only for Ada')
+  await page.evaluate(`window.person = 'bob', widget.identify({ externalSubject: 'bob' })`)
+  await email.waitFor()
+  await expect.poll(() => email.inputValue()).toBe('')
+  expect(await page.getByLabel(/^Frage/).inputValue()).toBe('')
+  expect(gateway.sessionCount('pk_friendly')).toBe(2)
+
+  await email.fill('bob@example.com')
+  await page.keyboard.press('Enter')
+  await page.getByRole('textbox', { name: 'Ihre Nachricht' }).waitFor()
+  expect(gateway.features.leads).toEqual([{ email: 'bob@example.com' }])
+  expect(complaints).toEqual([])
+})
+
+it('what one person agreed to takes the next one nowhere', async () => {
+  const { page, complaints } = await visit()
+  await page.evaluate(`window.person = 'ada'`)
+  await button(page, /^Chat öffnen/).click()
+  await page.getByLabel('E-Mail').waitFor()
+  const { url } = opened!
+  const id = ask('navigation', { url: `${url}elsewhere`, label: 'Angebote' })
+  const card = page.locator('[data-service-widget] .request')
+  await card.waitFor()
+  const release = gateway.features.hold('acknowledgements')
+  await card.locator('.primary').click()
+  await expect.poll(() => gateway.features.commandState(id)).toBe('accepted')
+  await page.evaluate(`window.person = 'bob', widget.identify({ externalSubject: 'bob' })`)
+  expect(await card.count()).toBe(0)
+  const answered = page.waitForResponse(/acknowledgements$/)
+  release()
+  await answered
+  // Whoever leaves does so as soon as the answer is there; the next thing that the page is told comes after it.
+  gateway.conversation('pk_friendly').agentSays('Hello, Bob')
+  await expect.poll(() => page.evaluate('widget.messages().length')).toBe(1)
+  expect(page.url()).toBe(url)
+  expect(gateway.seen(`POST /commands/navigation/${id}/acknowledgements`)).toHaveLength(1)
+  expect(complaints).toEqual([])
+})

@@ -1,0 +1,163 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { assertionOf } from './assertion-of.ts'
+import { createClientHarness, until } from './client-harness.ts'
+import { createManualClock } from './manual-clock.ts'
+import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+
+const fields = { email: 'ada@example.com' }
+const featureKey = 'service.widget.1.pk_friendly.features'
+
+let server: ScenarioServer
+let clock: ReturnType<typeof createManualClock>
+let person: string | undefined
+beforeEach(async () => {
+  person = 'ada'
+  clock = createManualClock()
+  server = await startScenarioServer({
+    now: clock.now,
+    config: {
+      capabilities: { navigation: true, screenshots: true, preChatForm: true },
+      forms: {
+        preChat: { fields: [{ name: 'email', label: 'Email', type: 'email', required: true, maxLength: 254 }] },
+      },
+    },
+  })
+})
+afterEach(() => server.close())
+
+async function startedAsAda() {
+  const supports = { navigation: true, screenshots: true }
+  const identityProvider = async () => person && assertionOf(person)
+  const harness = createClientHarness(server, 'pk_friendly', { clock, options: { supports, identityProvider } })
+  await harness.started()
+  return { ...harness, adas: grantOf('GET /events') }
+}
+
+type Harness = Awaited<ReturnType<typeof startedAsAda>>
+
+const grantOf = (route: string) => server.seen(route).at(-1)?.headers.authorization
+const asked = (part: string) => server.requests.filter(({ path }) => path.includes(part))
+const ask = (kind: 'navigation' | 'screenshot') =>
+  server.features.request(server.conversation('pk_friendly'), kind, {
+    ...(kind === 'navigation' && { url: 'http://shop.test/sale' }),
+  })
+
+/** Lets a minute pass in which whatever was still to be tried would be tried. */
+async function letTimePass() {
+  for (let second = 0; second < 60; second += 1) {
+    clock.advance(1_000)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+}
+
+const changes: Record<string, (harness: Harness) => Promise<unknown>> = {
+  async 'another person signs in'({ client }) {
+    person = 'bob'
+    await client.identify({ externalSubject: 'bob' })
+  },
+  async 'the visitor signs out'({ client }) {
+    person = undefined
+    await client.clearIdentity()
+  },
+  async 'the visitor is reset'({ client }) {
+    person = 'bob'
+    await client.resetVisitor({ closeSession: true, clearHistory: true, clearDraft: true })
+  },
+}
+
+/** What the one before had begun goes on with their own grant at most, and nothing of it is left. */
+async function expectNothingOf(harness: Harness, part: string, before: number) {
+  await until(() => harness.client.connection() === 'online')
+  expect(grantOf('GET /events')).not.toBe(harness.adas)
+  await letTimePass()
+  expect(asked(part).every(({ headers }) => headers.authorization === harness.adas)).toBe(true)
+  expect(asked(part)).toHaveLength(before)
+  expect(harness.client.requests()).toEqual([])
+  expect(harness.client.activity()).toEqual([])
+  expect(harness.client.formState('preChat')).toEqual({ status: 'open' })
+  expect(harness.storage.getItem(featureKey) ?? '').not.toMatch(/ada|cmd_|scr_/)
+}
+
+describe.each(Object.keys(changes))('while %s', (name) => {
+  const change = changes[name]!
+
+  it('a form whose answer is under way is not sent for the next one, and its late answer changes nothing', async () => {
+    const harness = await startedAsAda()
+    const release = server.features.hold('/forms/')
+    const submitting = harness.client.submitForm('preChat', fields)
+    await until(() => asked('/forms/').length === 1)
+    await change(harness)
+    const told = harness.events.length
+    release()
+    await expectNothingOf(harness, '/forms/', 1)
+    expect(await submitting).toEqual({ status: 'open' })
+    expect(harness.events.slice(told).map(({ name }) => name)).not.toContain('form.changed')
+    expect(harness.client.formDue()).toBe('preChat')
+    harness.client.stop()
+  })
+
+  it('a form that waits for its next attempt is not tried again', async () => {
+    const harness = await startedAsAda()
+    server.features.failNext('/forms/', { status: 503, code: 'ServiceUnavailable' })
+    const submitting = harness.client.submitForm('preChat', fields)
+    await until(() => asked('/forms/').length === 1)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await change(harness)
+    await expectNothingOf(harness, '/forms/', 1)
+    await submitting
+    expect(server.features.leads).toEqual([])
+    harness.client.stop()
+  })
+
+  it('an answer to an agent that is under way changes nothing when it comes late', async () => {
+    const harness = await startedAsAda()
+    const id = ask('navigation')
+    await until(() => harness.client.requests().length === 1)
+    const release = server.features.hold('acknowledgements')
+    const answering = harness.client.acknowledgeNavigation(id, 'accepted').catch((error) => error.code)
+    await until(() => asked('acknowledgements').length === 1)
+    await change(harness)
+    release()
+    await expectNothingOf(harness, 'acknowledgements', 1)
+    await answering
+    await expect(harness.client.acknowledgeNavigation(id, 'completed')).rejects.toMatchObject({
+      code: 'request_unknown',
+    })
+    harness.client.stop()
+  })
+
+  it('an answer to an agent that waits for its next attempt, and a picture, are not tried again', async () => {
+    const harness = await startedAsAda()
+    const id = ask('screenshot')
+    await until(() => harness.client.requests().length === 1)
+    await harness.client.acknowledgeScreenshot(id, 'granted')
+    server.features.failNext('upload', { status: 503, code: 'ServiceUnavailable' })
+    const picture = new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])], { type: 'image/png' })
+    const uploading = harness.client.uploadScreenshot(id, picture).catch((error) => error.code)
+    await until(() => asked('upload').length === 1)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await change(harness)
+    await expectNothingOf(harness, 'upload', 1)
+    expect(await uploading).toBe('session_ended')
+    expect(server.features.uploads.size).toBe(0)
+    harness.client.stop()
+  })
+})
+
+it('what was theirs leaves the page before the service has answered', async () => {
+  const harness = await startedAsAda()
+  ask('navigation')
+  await until(() => harness.client.requests().length === 1)
+  server.features.failNext('/forms/', { status: 503, code: 'ServiceUnavailable' })
+  void harness.client.submitForm('preChat', fields)
+  await until(() => asked('/forms/').length === 1)
+  const seen: unknown[] = []
+  harness.client.on('messages.changed', ({ messages }) => {
+    if (messages.length > 0 || seen.length > 0) return
+    seen.push(harness.client.requests(), harness.client.formState('preChat'), harness.storage.getItem(featureKey))
+  })
+  person = undefined
+  await harness.client.clearIdentity()
+  expect(seen).toEqual([[], { status: 'open' }, null])
+  harness.client.stop()
+})
