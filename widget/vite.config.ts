@@ -28,6 +28,7 @@ function outputOf({ input, define, format = 'es', chunks, signatures = 'strict',
     define,
     build: {
       target: 'es2022',
+      cssTarget: ['chrome123', 'safari17.5', 'firefox120'],
       emptyOutDir: false,
       minify: true,
       modulePreload: false,

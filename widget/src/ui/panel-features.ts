@@ -8,11 +8,11 @@ import type { Header } from './header.ts'
 import { settleArrivals } from './leave.ts'
 import type { MessageLog } from './message-log.ts'
 import type { RequestCard } from './request-card.ts'
-import type { WidgetTexts } from './texts.ts'
+import type { ShownTexts } from './texts.ts'
 
 export interface PanelFeaturesDeps {
   client: ServiceClient
-  texts: WidgetTexts
+  texts: ShownTexts
   header: Header
   log: MessageLog
   composer: Composer

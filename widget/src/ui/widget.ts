@@ -7,14 +7,14 @@ import { type Announcer, createAnnouncer } from './announcer.ts'
 import { followPages } from './follow-pages.ts'
 import type { LauncherHost } from './launcher-host.ts'
 import { browserLocale, chooseLocale, languageOf, pageLocales, wellFormed } from './locale-choice.ts'
+import { englishChatTexts } from './locales/en.ts'
 import { loadTexts, widgetLocales } from './locales.ts'
 import { createOpenRecord } from './open-record.ts'
 import { pageContextOf } from './page-context.ts'
 import { pagePlatform } from './page-platform.ts'
-import { pageUpload } from './page-upload.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel.ts'
 import { createShell, type Shell, type ShellOptions, type Theme } from './shell.ts'
-import { englishTexts, type WidgetTexts } from './texts.ts'
+import type { ShownTexts, WidgetTexts } from './texts.ts'
 import { followVisualViewport } from './viewport.ts'
 
 export interface ServiceWidgetOptions extends ServiceClientOptions, ShellOptions {
@@ -92,7 +92,6 @@ export function createWidget(
   const emitter = createEmitter<WidgetEventMap>()
   const platform = {
     ...pagePlatform(),
-    upload: pageUpload,
     storage: storageFor(options.storage ?? 'session'),
     ...options.platform,
   }
@@ -103,7 +102,7 @@ export function createWidget(
   )
   const openRecord = createOpenRecord(platform.storage, options.siteKey)
   let mounted: Mounted | undefined
-  let shownTexts: WidgetTexts = { ...englishTexts, ...texts }
+  let shownTexts: ShownTexts = { ...englishChatTexts, ...texts }
   let shownLocale: string | undefined
   let isOpen = false
   let draft = ''
@@ -225,7 +224,7 @@ export function createWidget(
     })
   }
 
-  function show(chosen: string, own: WidgetTexts) {
+  function show(chosen: string, own: ShownTexts) {
     if (!mounted) return
     shownTexts = { ...own, ...texts, ...localeTexts?.[languageOf(chosen)], ...localeTexts?.[chosen] }
     const { shell, announcer, panel: before } = mounted
