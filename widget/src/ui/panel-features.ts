@@ -5,7 +5,6 @@ import type { Composer } from './composer.ts'
 import { element } from './elements.ts'
 import type { FormView } from './form-view.ts'
 import type { Header } from './header.ts'
-import { settleArrivals } from './leave.ts'
 import type { MessageLog } from './message-log.ts'
 import type { RequestCard } from './request-card.ts'
 import type { ShownTexts } from './texts.ts'
@@ -75,7 +74,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     }),
     client.on('connection.changed', showForm),
     client.on('session.ready', () => {
-      settleArrivals(client)
+      settleArrivals()
       showPresence()
       showForm()
     }),
@@ -190,7 +189,13 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     if (!module || requestCard) return
     addStyles(module.requestStyles)
     requestCard = module
+    settleArrivals()
     showRequest()
+  }
+
+  /** A page that the visitor agreed to go to, and reached, is no request any more. */
+  function settleArrivals() {
+    if (client.session()) requestCard?.settleArrivals(client)
   }
 
   function addStyles(sheets: readonly string[]) {

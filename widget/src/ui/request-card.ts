@@ -10,6 +10,8 @@ import requestsCss from './requests.css?inline'
 import { createScreenshotSteps } from './screenshot-steps.ts'
 import type { ChatTexts, RequestTexts, ShownTexts } from './texts.ts'
 
+export { settleArrivals } from './leave.ts'
+
 export const requestStyles = [actionsCss, requestsCss]
 
 export interface RequestCardDeps {
