@@ -49,7 +49,8 @@ export const packageBuild = outputOf({
   input: { index: 'src/index.ts', client: 'src/client-entry.ts' },
   entryFileNames: '[name].js',
   chunkFileNames: 'chunks/[name].js',
-  chunks: oneFile('client', /src\/(client|client-entry|pause|backoff)\.ts$/),
+  chunks: oneFile('client', /src\/(client|client-entry|pause|backoff|errors)\.ts$/),
+  signatures: 'allow-extension',
 })
 
 /** What the script tag fetches when the chat is opened. Named after the content, so that it may be kept for ever. */

@@ -34,7 +34,7 @@ export interface RequestParts {
 export type Api = ReturnType<typeof createApi>
 
 /**
- * The routes of the Widget API that the package uses (section 4.1 of the specification). Each call makes one attempt and
+ * The routes of the Widget API that every chat uses (section 4.1 of the specification). Each call makes one attempt and
  * rejects with a `WidgetError`; who calls decides on retries. Credentials travel in headers and bodies only. The
  * browser itself adds `Origin`.
  */
@@ -63,20 +63,6 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       grant: string,
       idempotencyKey: string,
     ) => post<SessionContent>('/sessions/renew', input, idempotencyKey, grant),
-
-    identify: (assertion: string, grant: string, idempotencyKey: string) =>
-      post<SessionContent>('/sessions/identify', { assertion }, idempotencyKey, grant),
-
-    clearIdentity: (grant: string, idempotencyKey: string) =>
-      call<SessionContent>({ method: 'DELETE', path: '/sessions/identify', grant, idempotencyKey }),
-
-    closeSession: (grant: string, idempotencyKey: string) =>
-      post<{ sessionId: string; state: 'active' | 'closed' }>(
-        '/sessions/close',
-        { scope: 'continuity' },
-        idempotencyKey,
-        grant,
-      ),
 
     sendMessage: (input: MessageInput, grant: string) =>
       post<AcceptedMessage>('/messages', input, input.clientOperationId, grant),

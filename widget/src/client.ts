@@ -4,7 +4,7 @@ import { loadConfig } from './config.ts'
 import { toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter, type Handler } from './events.ts'
 import type { Identity } from './identity.ts'
-import { createLateFeatures } from './late-features.ts'
+import { createLateFeatures, type LoadFeatures } from './late-features.ts'
 import type { OutboxEntry } from './outbox.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import type { GivenSession } from './session.ts'
@@ -52,10 +52,12 @@ const longestDraft = 16_384
  * The chat without any user interface: session, messages and events of section 4.4 of the specification. Nothing is
  * requested, read or written before `start`.
  *
- * @param emitter given by a user interface that has events of its own to tell.
+ * @param loadFeatures gets what is needed beside messages; a user interface, which always needs it, brings it along
+ * @param emitter given by a user interface that has events of its own to tell
  */
 export function createServiceClient(
   options: ServiceClientOptions,
+  loadFeatures: LoadFeatures,
   emitter: Emitter<WidgetEventMap> = createEmitter<WidgetEventMap>(),
 ) {
   const { emit } = emitter
@@ -70,7 +72,7 @@ export function createServiceClient(
   }
   const api = createApi({ ...platform, apiBaseUrl: options.apiBaseUrl })
   const records = createSessionRecords(platform.storage, options.siteKey)
-  const features = createLateFeatures({
+  const features = createLateFeatures(loadFeatures, {
     api,
     platform,
     emitter,

@@ -1,6 +1,7 @@
 import type { Api } from './api.ts'
 import { claimsOf } from './claims.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { createIdentityApi } from './identity-api.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
 import { retrying } from './retrying.ts'
@@ -19,7 +20,7 @@ const attempts = 4
 const providerTimeoutMs = 15_000
 
 export interface IdentityDeps {
-  api: Api
+  api: Pick<Api, 'call'>
   platform: Pick<Platform, 'clock' | 'random' | 'newId'>
   provider?: IdentityProvider
   /** The visit that is going on; undefined where there is none, or it has ended. */
@@ -43,7 +44,8 @@ export type Identity = ReturnType<typeof createIdentity>
  * by its answer: the same session goes on, or it is another person's and everything begins anew. One change at a time.
  */
 export function createIdentity(deps: IdentityDeps) {
-  const { api, provider } = deps
+  const { provider } = deps
+  const api = createIdentityApi(deps.api)
   const { clock, random, newId } = deps.platform
   let turns: Promise<unknown> = Promise.resolve()
 

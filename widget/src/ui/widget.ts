@@ -1,5 +1,6 @@
 import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../client.ts'
 import { createEmitter, type Handler } from '../events.ts'
+import { createFeatures } from '../features.ts'
 import { sessionRecordKey } from '../session-record.ts'
 import { storageFor } from '../storage.ts'
 import type { VisitorReset, WidgetEventMap, WidgetMessage } from '../types.ts'
@@ -98,6 +99,7 @@ export function createWidget(
   const supports = { navigation: true, screenshots: true, ...options.supports }
   const client = createServiceClient(
     { pageContext: pageContextOf, ...options, locale: locale ?? browserLocale(), platform, supports },
+    () => Promise.resolve({ createFeatures }),
     emitter,
   )
   const openRecord = createOpenRecord(platform.storage, options.siteKey)
@@ -247,7 +249,6 @@ export function createWidget(
     shell.setLocale(chosen)
     shell.frame.append(panel.element)
     shell.button.setAttribute('aria-controls', panelId)
-    // While there is a network: browsers do not ask again for a module that they once failed to fetch.
     void nextTask().then(client.prepare)
     showLauncherState()
     if (!isOpen) return
