@@ -134,23 +134,20 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
 
 async function errorOf(response: Response): Promise<WidgetError> {
   const { status, headers } = response
-  const hint = Number(headers.get('Retry-After') ?? Number.NaN)
-  const envelope: unknown = await response.json().catch(() => undefined)
-  const {
-    code,
-    retryable,
-    terminal,
-    retryAfter,
-    correlationId,
-    issues: named,
-  } = (envelope ?? {}) as Record<string, unknown>
-  const asked = typeof retryAfter === 'number' ? retryAfter : hint
+  const envelope = ((await response.json().catch(() => undefined)) ?? {}) as Record<string, unknown>
+  const { code, retryable, terminal, retryAfter, correlationId, issues } = envelope
+  const asked = typeof retryAfter === 'number' ? retryAfter : Number(headers.get('Retry-After') ?? Number.NaN)
   const retryAfterMs = asked >= 0 ? asked * 1_000 : undefined
   if (typeof code !== 'string' || typeof retryable !== 'boolean' || typeof terminal !== 'boolean') {
     const mayPass = status === 429 || status === 408 || status >= 500
     return new WidgetError('unexpected_response', { status, retryable: mayPass, retryAfterMs })
   }
-  const shown = typeof correlationId === 'string' ? correlationId : undefined
-  const issues = Array.isArray(named) ? (named as FieldIssue[]) : []
-  return new WidgetError(code, { status, retryable, terminal, retryAfterMs, correlationId: shown, issues })
+  return new WidgetError(code, {
+    status,
+    retryable,
+    terminal,
+    retryAfterMs,
+    ...(typeof correlationId === 'string' && { correlationId }),
+    ...(Array.isArray(issues) && { issues: issues as FieldIssue[] }),
+  })
 }
