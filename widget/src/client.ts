@@ -240,19 +240,24 @@ export function createServiceClient(
         createIdentity({
           api,
           platform,
+          records,
+          emit,
           provider: options.identityProvider,
           current: () => (ended ? undefined : visit),
+          shown: () => visit,
           started: () => starting,
-          leave,
-          forget,
+          drop(reason) {
+            visit?.close(reason)
+            visit = undefined
+          },
           begin,
-          onFailure,
+          onConnection: setConnection,
           onLost,
         }),
       () => {
         loading = undefined
         const failure = new WidgetError('identity_unavailable', { retryable: true })
-        onFailure(failure)
+        emit('error', failure.detail)
         throw failure
       },
     )
@@ -270,31 +275,10 @@ export function createServiceClient(
     }
   }
 
-  function onFailure({ detail }: WidgetError) {
-    emit('error', detail)
-  }
-
   /** It cannot be told who the visitor is, and nobody is taken for anonymous. */
   function onLost(event: SessionEnd | undefined, code: string) {
     lost = true
     onEnd(event, code)
-  }
-
-  /** The person goes: what was theirs is neither shown nor sent nor kept any more. */
-  function leave() {
-    const instance = records.read()?.clientInstanceId ?? platform.newId()
-    visit?.close(new WidgetError('SessionClosed', { terminal: true }))
-    visit = undefined
-    records.forgetSession(instance)
-    setConnection('connecting')
-    emit('messages.changed', { messages: [] })
-    emit('unread.changed', { count: 0 })
-  }
-
-  function forget() {
-    if (ended) visit?.clearHistory()
-    const stored = records.read()
-    if (stored?.session) records.forgetSession(stored.clientInstanceId)
   }
 
   async function takeConfig() {

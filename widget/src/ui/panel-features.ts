@@ -1,5 +1,5 @@
 import type { ServiceClient } from '../client.ts'
-import type { FormKind, MessageAuthor, WidgetMessage } from '../types.ts'
+import type { Activity, FormKind, MessageAuthor, WidgetMessage } from '../types.ts'
 import { withActivity } from './activity-lines.ts'
 import type { Composer } from './composer.ts'
 import { element } from './elements.ts'
@@ -91,7 +91,10 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     isFormShown: () => shownForm !== undefined,
     focusForm: () => shownForm && views.get(shownForm)?.focus(),
     withLines: (messages: readonly WidgetMessage[]) =>
-      withActivity(messages, client.activity(), { texts, hasOlder: client.hasOlder() }),
+      withActivity(messages, client.activity(), {
+        texts: { ...requestCard?.englishRequestTexts, ...texts },
+        hasOlder: client.hasOlder(),
+      }),
     dispose() {
       card?.dispose()
       for (const unsubscribe of subscriptions) unsubscribe()
@@ -118,9 +121,13 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       typingName = name
       log.setTyping(name)
     }
-    if (client.activity() === lines) return
-    lines = client.activity()
-    onLines()
+    if (client.activity() !== lines) {
+      lines = client.activity()
+      onLines()
+    }
+    // What became of requests on the page before is told in the words that come with requests.
+    const isOfRequest = ({ type }: Activity) => /^(navigation|screenshot)\./.test(type)
+    if (!texts.requestOutcomes && !requestCard && lines.some(isOfRequest)) void loadRequestCard()
   }
 
   function showRequest() {
@@ -191,6 +198,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     requestCard = module
     settleArrivals()
     showRequest()
+    onLines()
   }
 
   /** A page that the visitor agreed to go to, and reached, is no request any more. */

@@ -11,6 +11,7 @@ import { createScreenshotSteps } from './screenshot-steps.ts'
 import type { ChatTexts, RequestTexts, ShownTexts } from './texts.ts'
 
 export { settleArrivals } from './leave.ts'
+export { englishRequestTexts }
 
 export const requestStyles = [actionsCss, requestsCss]
 

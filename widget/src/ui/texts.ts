@@ -48,11 +48,6 @@ export interface ChatTexts {
   conversationClosed: string
   conversationReopened: string
   formSubmitted: string
-  /** Lines of the log that tell what became of an agent's request. */
-  requestOutcomes: Record<
-    'navigation' | 'screenshot',
-    Partial<Record<'declined' | 'denied' | 'completed' | 'failed' | 'uploaded' | 'expired' | 'cancelled', string>>
-  >
   leaveDetails: string
   navigationTitle: (name: string) => string
   screenshotTitle: (name: string) => string
@@ -80,6 +75,11 @@ export interface FormTexts {
 
 /** What an agent's request says. */
 export interface RequestTexts {
+  /** Lines of the log that tell what became of an agent's request. */
+  requestOutcomes: Record<
+    'navigation' | 'screenshot',
+    Partial<Record<'declined' | 'denied' | 'completed' | 'failed' | 'uploaded' | 'expired' | 'cancelled', string>>
+  >
   opensPage: string
   leavesSite: (host: string) => string
   goToPage: string

@@ -1,6 +1,21 @@
 import type { RequestTexts } from '../texts.ts'
 
 export const englishRequestTexts: RequestTexts = {
+  requestOutcomes: {
+    navigation: {
+      declined: 'You stayed on this page.',
+      completed: 'You went to the suggested page.',
+      failed: 'The suggested page could not be opened.',
+      expired: 'The suggestion of a page has expired.',
+      cancelled: 'The suggestion of a page was taken back.',
+    },
+    screenshot: {
+      uploaded: 'You sent a screenshot.',
+      denied: 'You did not share a screenshot.',
+      expired: 'The request for a screenshot has expired. Nothing was sent.',
+      cancelled: 'The request for a screenshot was taken back. Nothing was sent.',
+    },
+  },
   opensPage: 'Opens in this tab.',
   leavesSite: (host) => `This takes you away from this site, to ${host}.`,
   goToPage: 'Go to page',

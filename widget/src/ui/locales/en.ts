@@ -51,21 +51,6 @@ export const englishChatTexts: ChatTexts = {
   conversationClosed: 'This chat was marked as done. Write a message to open it again.',
   conversationReopened: 'This chat is open again.',
   formSubmitted: 'We got your details.',
-  requestOutcomes: {
-    navigation: {
-      declined: 'You stayed on this page.',
-      completed: 'You went to the suggested page.',
-      failed: 'The suggested page could not be opened.',
-      expired: 'The suggestion of a page has expired.',
-      cancelled: 'The suggestion of a page was taken back.',
-    },
-    screenshot: {
-      uploaded: 'You sent a screenshot.',
-      denied: 'You did not share a screenshot.',
-      expired: 'The request for a screenshot has expired. Nothing was sent.',
-      cancelled: 'The request for a screenshot was taken back. Nothing was sent.',
-    },
-  },
   leaveDetails: 'Leave your details instead',
   navigationTitle: (name) => `${name} suggests a page`,
   screenshotTitle: (name) => `${name} asks for a screenshot`,
