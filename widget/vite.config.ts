@@ -38,7 +38,8 @@ function outputOf({ input, define, format = 'es', chunks, signatures = 'strict',
       rolldownOptions: {
         input,
         preserveEntrySignatures: signatures,
-        output: { ...names, ...chunks, format, minify: true },
+        // Notes to a bundler are of no use inside functions, and there is nothing else to note.
+        output: { ...names, ...chunks, format, minify: true, comments: { annotation: false } },
       },
     },
   }
