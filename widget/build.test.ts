@@ -47,10 +47,30 @@ describe('the built widget', () => {
       expect(text).toMatch(new RegExp(`\\./${language}-[\\w-]+\\.js`))
   })
 
+  it('opens the chat with one file: everything that an open chat needs at once is in it', () => {
+    const chat = files.find(({ name }) => name.startsWith('widget/chat-'))!
+    expect(String(chat.content)).not.toMatch(/(?:from|import)\s*["'`]\.\//)
+    // What it may fetch later, when it is first needed.
+    const later = [...String(chat.content).matchAll(/import\(\s*["'`]\.\/([a-z-]+?)-[\w-]{8}\.js/g)].map(
+      ([, name]) => name!,
+    )
+    expect(later.sort()).toEqual([
+      'agent-requests',
+      'ar',
+      'de',
+      'es',
+      'form-view',
+      'fr',
+      'identity',
+      'ja',
+      'request-card',
+    ])
+  })
+
   it('has a headless client without a page', () => {
-    const texts = code(/^(client|chunks\/client)\.js$/)
+    const texts = code(/^client\.js$/)
     for (const text of texts) expect(text).not.toMatch(/attachShadow|createElement|querySelector/)
-    expect(texts).toHaveLength(2)
+    expect(texts).toHaveLength(1)
   })
 })
 

@@ -110,10 +110,15 @@ it('is bundled with each language apart, and without the interface where only th
       build: { outDir, modulePreload: false, rolldownOptions: { input: join(project, `${input}.js`) } },
     })
     const files = await readdir(join(outDir, 'assets'))
-    return {
-      files,
-      main: await readFile(join(outDir, 'assets', files.find((name) => name.startsWith(input))!), 'utf8'),
+    // What the page fetches at once: its own file and all that it imports, in whatever pieces the bundler cut them.
+    const wanted = new Set([files.find((name) => name.startsWith(input))!])
+    let main = ''
+    for (const name of wanted) {
+      const code = await readFile(join(outDir, 'assets', name), 'utf8')
+      for (const [, imported] of code.matchAll(/(?:from|import)\s*["'`]\.\/([^"'`]+)/g)) wanted.add(imported!)
+      main += code
     }
+    return { files, main }
   }
   const page = await bundle('page')
   for (const language of ['de', 'es', 'fr', 'ar', 'ja'])

@@ -28,6 +28,7 @@ function outputOf({ input, define, format = 'es', chunks, signatures = 'strict',
     define,
     build: {
       target: 'es2022',
+      cssTarget: ['chrome123', 'safari17.5', 'firefox120'],
       emptyOutDir: false,
       minify: true,
       modulePreload: false,
@@ -37,7 +38,8 @@ function outputOf({ input, define, format = 'es', chunks, signatures = 'strict',
       rolldownOptions: {
         input,
         preserveEntrySignatures: signatures,
-        output: { ...names, ...chunks, format, minify: true },
+        // Notes to a bundler are of no use inside functions, and there is nothing else to note.
+        output: { ...names, ...chunks, format, minify: true, comments: { annotation: false } },
       },
     },
   }
@@ -48,7 +50,8 @@ export const packageBuild = outputOf({
   input: { index: 'src/index.ts', client: 'src/client-entry.ts' },
   entryFileNames: '[name].js',
   chunkFileNames: 'chunks/[name].js',
-  chunks: oneFile('client', /src\/(client|client-entry|pause|backoff)\.ts$/),
+  chunks: oneFile('client', /src\/(client|client-entry|pause|backoff|errors)\.ts$/),
+  signatures: 'allow-extension',
 })
 
 /** What the script tag fetches when the chat is opened. Named after the content, so that it may be kept for ever. */

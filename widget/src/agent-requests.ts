@@ -1,6 +1,6 @@
 import { toWidgetError, WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
-import type { FeatureApi } from './feature-api.ts'
+import type { FeatureApi, UploadOptions } from './feature-api.ts'
 import type { FeatureRecords } from './feature-record.ts'
 import type { Grants } from './late-features.ts'
 import { createPause, type Pause } from './pause.ts'
@@ -108,7 +108,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
     async uploadScreenshot(
       requestId: string,
       image: Blob,
-      { onProgress, signal }: { onProgress?: (share: number) => void; signal?: AbortSignal } = {},
+      { signal, ...options }: UploadOptions = {},
     ): Promise<UploadedScreenshot> {
       const request = find(requestId, 'screenshot')
       const key = uploadKeys.get(image) ?? newId()
@@ -118,13 +118,14 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
       const stop = () => controller.abort()
       signal?.addEventListener('abort', stop, { once: true })
       if (signal?.aborted) stop()
-      const options = { onProgress, signal: controller.signal }
       try {
         const answer = await attempt(request, request.expiresAtMs, async (grant) => {
           if (controller.signal.aborted) throw new WidgetError('aborted')
-          return api.uploadScreenshot(requestId, image, grant, key, options).catch((error) => {
-            throw controller.signal.aborted ? new WidgetError('aborted') : error
-          })
+          return api
+            .uploadScreenshot(requestId, image, grant, key, { ...options, signal: controller.signal })
+            .catch((error) => {
+              throw controller.signal.aborted ? new WidgetError('aborted') : error
+            })
         })
         end(request, 'screenshot.uploaded')
         return answer

@@ -34,7 +34,7 @@ export interface RequestParts {
 export type Api = ReturnType<typeof createApi>
 
 /**
- * The routes of the Widget API that the package uses (section 4.1 of the specification). Each call makes one attempt and
+ * The routes of the Widget API that every chat uses (section 4.1 of the specification). Each call makes one attempt and
  * rejects with a `WidgetError`; who calls decides on retries. Credentials travel in headers and bodies only. The
  * browser itself adds `Origin`.
  */
@@ -63,20 +63,6 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       grant: string,
       idempotencyKey: string,
     ) => post<SessionContent>('/sessions/renew', input, idempotencyKey, grant),
-
-    identify: (assertion: string, grant: string, idempotencyKey: string) =>
-      post<SessionContent>('/sessions/identify', { assertion }, idempotencyKey, grant),
-
-    clearIdentity: (grant: string, idempotencyKey: string) =>
-      call<SessionContent>({ method: 'DELETE', path: '/sessions/identify', grant, idempotencyKey }),
-
-    closeSession: (grant: string, idempotencyKey: string) =>
-      post<{ sessionId: string; state: 'active' | 'closed' }>(
-        '/sessions/close',
-        { scope: 'continuity' },
-        idempotencyKey,
-        grant,
-      ),
 
     sendMessage: (input: MessageInput, grant: string) =>
       post<AcceptedMessage>('/messages', input, input.clientOperationId, grant),
@@ -148,23 +134,20 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
 
 async function errorOf(response: Response): Promise<WidgetError> {
   const { status, headers } = response
-  const hint = Number(headers.get('Retry-After') ?? Number.NaN)
-  const envelope: unknown = await response.json().catch(() => undefined)
-  const {
-    code,
-    retryable,
-    terminal,
-    retryAfter,
-    correlationId,
-    issues: named,
-  } = (envelope ?? {}) as Record<string, unknown>
-  const asked = typeof retryAfter === 'number' ? retryAfter : hint
+  const envelope = ((await response.json().catch(() => undefined)) ?? {}) as Record<string, unknown>
+  const { code, retryable, terminal, retryAfter, correlationId, issues } = envelope
+  const asked = typeof retryAfter === 'number' ? retryAfter : Number(headers.get('Retry-After') ?? Number.NaN)
   const retryAfterMs = asked >= 0 ? asked * 1_000 : undefined
   if (typeof code !== 'string' || typeof retryable !== 'boolean' || typeof terminal !== 'boolean') {
     const mayPass = status === 429 || status === 408 || status >= 500
     return new WidgetError('unexpected_response', { status, retryable: mayPass, retryAfterMs })
   }
-  const shown = typeof correlationId === 'string' ? correlationId : undefined
-  const issues = Array.isArray(named) ? (named as FieldIssue[]) : []
-  return new WidgetError(code, { status, retryable, terminal, retryAfterMs, correlationId: shown, issues })
+  return new WidgetError(code, {
+    status,
+    retryable,
+    terminal,
+    retryAfterMs,
+    ...(typeof correlationId === 'string' && { correlationId }),
+    ...(Array.isArray(issues) && { issues: issues as FieldIssue[] }),
+  })
 }

@@ -14,5 +14,6 @@ export type { ServiceClient, ServiceClientOptions }
  * the tabs of its session; elsewhere, as in Node, the network is taken as always there. Nothing is touched at import.
  */
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
-  return createClient({ ...options, platform: { ...pagePlatform(), ...options.platform } })
+  const platform = { ...pagePlatform(), ...options.platform }
+  return createClient({ ...options, platform }, () => import('./features.ts'))
 }

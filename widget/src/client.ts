@@ -4,7 +4,7 @@ import { loadConfig } from './config.ts'
 import { toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter, type Handler } from './events.ts'
 import type { Identity } from './identity.ts'
-import { createLateFeatures } from './late-features.ts'
+import { createLateFeatures, type LoadFeatures } from './late-features.ts'
 import type { OutboxEntry } from './outbox.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import type { GivenSession } from './session.ts'
@@ -52,10 +52,12 @@ const longestDraft = 16_384
  * The chat without any user interface: session, messages and events of section 4.4 of the specification. Nothing is
  * requested, read or written before `start`.
  *
- * @param emitter given by a user interface that has events of its own to tell.
+ * @param loadFeatures gets what is needed beside messages; a user interface, which always needs it, brings it along
+ * @param emitter given by a user interface that has events of its own to tell
  */
 export function createServiceClient(
   options: ServiceClientOptions,
+  loadFeatures: LoadFeatures,
   emitter: Emitter<WidgetEventMap> = createEmitter<WidgetEventMap>(),
 ) {
   const { emit } = emitter
@@ -70,7 +72,7 @@ export function createServiceClient(
   }
   const api = createApi({ ...platform, apiBaseUrl: options.apiBaseUrl })
   const records = createSessionRecords(platform.storage, options.siteKey)
-  const features = createLateFeatures({
+  const features = createLateFeatures(loadFeatures, {
     api,
     platform,
     emitter,
@@ -238,19 +240,24 @@ export function createServiceClient(
         createIdentity({
           api,
           platform,
+          records,
+          emit,
           provider: options.identityProvider,
           current: () => (ended ? undefined : visit),
+          shown: () => visit,
           started: () => starting,
-          leave,
-          forget,
+          drop(reason) {
+            visit?.close(reason)
+            visit = undefined
+          },
           begin,
-          onFailure,
+          onConnection: setConnection,
           onLost,
         }),
       () => {
         loading = undefined
         const failure = new WidgetError('identity_unavailable', { retryable: true })
-        onFailure(failure)
+        emit('error', failure.detail)
         throw failure
       },
     )
@@ -268,31 +275,10 @@ export function createServiceClient(
     }
   }
 
-  function onFailure({ detail }: WidgetError) {
-    emit('error', detail)
-  }
-
   /** It cannot be told who the visitor is, and nobody is taken for anonymous. */
   function onLost(event: SessionEnd | undefined, code: string) {
     lost = true
     onEnd(event, code)
-  }
-
-  /** The person goes: what was theirs is neither shown nor sent nor kept any more. */
-  function leave() {
-    const instance = records.read()?.clientInstanceId ?? platform.newId()
-    visit?.close(new WidgetError('SessionClosed', { terminal: true }))
-    visit = undefined
-    records.forgetSession(instance)
-    setConnection('connecting')
-    emit('messages.changed', { messages: [] })
-    emit('unread.changed', { count: 0 })
-  }
-
-  function forget() {
-    if (ended) visit?.clearHistory()
-    const stored = records.read()
-    if (stored?.session) records.forgetSession(stored.clientInstanceId)
   }
 
   async function takeConfig() {

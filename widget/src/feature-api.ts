@@ -10,6 +10,14 @@ import type {
   UploadTerms,
 } from './types.ts'
 
+export interface UploadOptions {
+  /** Told how much is sent, from 0 to 1, where that can be told. */
+  onProgress?: (share: number) => void
+  signal?: AbortSignal
+  /** A `fetch` that tells how much is sent, where the platform has none. */
+  upload?: Platform['upload']
+}
+
 export type FeatureApi = ReturnType<typeof createFeatureApi>
 
 /** The routes for what a chat has beside messages. Each call makes one attempt and rejects with a `WidgetError`. */
@@ -55,12 +63,20 @@ export function createFeatureApi({ call, exchange }: Pick<Api, 'call' | 'exchang
       image: Blob,
       grant: string,
       idempotencyKey: string,
-      { onProgress, signal }: { onProgress?: (share: number) => void; signal?: AbortSignal },
+      options: UploadOptions,
     ): Promise<UploadedScreenshot> {
       const path = `/commands/screenshots/${encodeURIComponent(requestId)}/upload`
       const headers = { 'Content-Type': image.type }
-      const parts: RequestParts = { method: 'POST', path, headers, raw: image, grant, idempotencyKey, signal }
-      const response = await exchange(parts, upload?.(onProgress))
+      const parts: RequestParts = {
+        method: 'POST',
+        path,
+        headers,
+        raw: image,
+        grant,
+        idempotencyKey,
+        signal: options.signal,
+      }
+      const response = await exchange(parts, (upload ?? options.upload)?.(options.onProgress))
       return (await response.json().catch(() => {
         throw new WidgetError('unexpected_response', { retryable: true })
       })) as UploadedScreenshot

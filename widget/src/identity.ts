@@ -1,17 +1,22 @@
 import type { Api } from './api.ts'
 import { claimsOf } from './claims.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import type { Emitter } from './events.ts'
+import { createIdentityApi } from './identity-api.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
 import { retrying } from './retrying.ts'
 import type { GivenSession } from './session.ts'
+import type { SessionRecords } from './session-record.ts'
 import type {
+  ConnectionState,
   IdentityProvider,
   SessionContent,
   SessionEnd,
   SessionView,
   VisitorIdentity,
   VisitorReset,
+  WidgetEventMap,
 } from './types.ts'
 import type { Visit } from './visit.ts'
 
@@ -19,19 +24,21 @@ const attempts = 4
 const providerTimeoutMs = 15_000
 
 export interface IdentityDeps {
-  api: Api
+  api: Pick<Api, 'call'>
   platform: Pick<Platform, 'clock' | 'random' | 'newId'>
+  records: SessionRecords
+  emit: Emitter<WidgetEventMap>['emit']
   provider?: IdentityProvider
   /** The visit that is going on; undefined where there is none, or it has ended. */
   current(): Visit | undefined
   started(): Promise<void> | undefined
-  /** Ends the visit and forgets all that was its visitor's. */
-  leave(): void
-  /** Forgets what a visit that has ended, or a page before, has left. */
-  forget(): void
+  /** The visit that is seen, though it may have ended. */
+  shown(): Visit | undefined
+  /** Ends the visit; what was waiting in it is told as not sent. */
+  drop(reason: WidgetError): void
   /** Begins another visit; without a session it creates one. `asks`: the provider says who the visitor is. */
   begin(asks: boolean, given?: GivenSession): Promise<void>
-  onFailure(failure: WidgetError): void
+  onConnection(state: ConnectionState): void
   /** It is not known who the visitor is, and nobody is taken for anonymous. */
   onLost(event: SessionEnd | undefined, code: string): void
 }
@@ -43,7 +50,8 @@ export type Identity = ReturnType<typeof createIdentity>
  * by its answer: the same session goes on, or it is another person's and everything begins anew. One change at a time.
  */
 export function createIdentity(deps: IdentityDeps) {
-  const { api, provider } = deps
+  const { provider, records, emit } = deps
+  const api = createIdentityApi(deps.api)
   const { clock, random, newId } = deps.platform
   let turns: Promise<unknown> = Promise.resolve()
 
@@ -56,7 +64,7 @@ export function createIdentity(deps: IdentityDeps) {
         return !visit.session.isVerified() || (await exchange(visit, api.clearIdentity))
       } catch (error) {
         const failure = toWidgetError(error)
-        if (deps.current() === visit) deps.onFailure(failure)
+        if (deps.current() === visit) tell(failure)
         throw failure
       }
     },
@@ -87,7 +95,7 @@ export function createIdentity(deps: IdentityDeps) {
       await deps.started()
       return change(deps.current())
     })
-    turns = turn.catch((error) => deps.onFailure(toWidgetError(error)))
+    turns = turn.catch((error) => tell(toWidgetError(error)))
     return turn
   }
 
@@ -132,7 +140,7 @@ export function createIdentity(deps: IdentityDeps) {
       if (goesOn) {
         visit.accept(given)
       } else {
-        deps.leave()
+        leave()
         await deps.begin(false, given)
       }
       return goesOn
@@ -142,10 +150,10 @@ export function createIdentity(deps: IdentityDeps) {
   }
 
   async function clear(visit: Visit | undefined): Promise<void> {
-    if (!visit) return deps.forget()
+    if (!visit) return forget()
     if (!visit.session.isVerified()) return void (await exchange(visit, api.clearIdentity))
     const before = visit.session.content()!
-    deps.leave()
+    leave()
     try {
       await deps.begin(false, await ask(before, api.clearIdentity))
     } catch (error) {
@@ -159,8 +167,8 @@ export function createIdentity(deps: IdentityDeps) {
 
   async function close(visit: Visit, asks: boolean): Promise<void> {
     const before = visit.session.content()!
-    deps.leave()
-    await ask(before, api.closeSession).catch((error) => deps.onFailure(toWidgetError(error)))
+    leave()
+    await ask(before, api.closeSession).catch((error) => tell(toWidgetError(error)))
     await deps.begin(asks)
   }
 
@@ -169,6 +177,27 @@ export function createIdentity(deps: IdentityDeps) {
     const key = newId()
     const askedAtMs = clock.now()
     return { content: await repeat(() => call(accessGrant, key)), askedAtMs }
+  }
+
+  /** The person goes: what was theirs is neither shown nor sent nor kept any more. */
+  function leave() {
+    const instance = records.read()?.clientInstanceId ?? newId()
+    deps.drop(new WidgetError('SessionClosed', { terminal: true }))
+    records.forgetSession(instance)
+    deps.onConnection('connecting')
+    emit('messages.changed', { messages: [] })
+    emit('unread.changed', { count: 0 })
+  }
+
+  /** What a visit that has ended, or a page before, has left. */
+  function forget() {
+    deps.shown()?.clearHistory()
+    const stored = records.read()
+    if (stored?.session) records.forgetSession(stored.clientInstanceId)
+  }
+
+  function tell({ detail }: WidgetError) {
+    emit('error', detail)
   }
 
   function repeat<Answer>(call: () => Promise<Answer>): Promise<Answer> {

@@ -2,7 +2,7 @@ import type { SupportedRequests } from './agent-requests.ts'
 import type { Api } from './api.ts'
 import { WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
-import type { FeatureOperations, Features } from './features.ts'
+import type { createFeatures, FeatureOperations, Features } from './features.ts'
 import type { Platform } from './platform.ts'
 import { featureRecordKey } from './session-record.ts'
 import type { PageContext, SessionView, StreamEvent, WidgetConfig, WidgetEventMap, WidgetMessage } from './types.ts'
@@ -24,6 +24,9 @@ export interface FeaturesDeps {
   grants: Grants
 }
 
+/** Fetches `features.ts`, or has it. */
+export type LoadFeatures = () => Promise<{ createFeatures: typeof createFeatures }>
+
 /** What is answered while nothing is loaded. */
 const unloaded = {
   presence: { typing: [], isClosed: false },
@@ -41,7 +44,7 @@ const answers = ['acknowledgeNavigation', 'acknowledgeScreenshot', 'uploadScreen
  * What a chat has beside messages (typing, presence, forms, agents' requests, page reports) is fetched when it is first needed:
  * an event of it arrives, the page asks for it, the installation has a form, or the page before left something of it.
  */
-export function createLateFeatures(deps: FeaturesDeps) {
+export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDeps) {
   const { emitter, platform, siteKey, config } = deps
   let features: Features | undefined
   let loading: Promise<Features> | undefined
@@ -97,7 +100,7 @@ export function createLateFeatures(deps: FeaturesDeps) {
   }
 
   function load(): Promise<Features> {
-    loading ??= import('./features.ts').then(
+    loading ??= loadFeatures().then(
       ({ createFeatures }) => {
         features = createFeatures({ ...deps, aheadMs: () => aheadMs })
         const session = deps.session()

@@ -50,7 +50,7 @@ export function createMessageList() {
         : undefined
       if (canonical && unsent) messages = messages.filter((one) => one !== canonical)
       const current = unsent ?? canonical
-      const { error: _settled, ...kept } = { ...(unsent && canonical ? canonical : {}), ...current }
+      const { error: _settled, ...kept } = { ...canonical, ...current }
       const merged = { ...kept, ...known, state: laterState(current?.state, known.state) }
       if (current) return replace(current, { ...merged, key: current.key } as WidgetMessage)
       if (!isWhole(known)) return undefined

@@ -56,12 +56,11 @@ export function createClientHarness(
       return () => listeners.delete(listener)
     },
   }
-  const client = createServiceClient({
-    siteKey,
-    apiBaseUrl: server.url,
-    ...options,
-    platform: { clock, storage, lifecycle, random: () => 0.5, fetch: fetchFromPage, ...options?.platform },
-  })
+  const platform = { clock, storage, lifecycle, random: () => 0.5, fetch: fetchFromPage, ...options?.platform }
+  const client = createServiceClient(
+    { siteKey, apiBaseUrl: server.url, ...options, platform },
+    () => import('../src/features.ts'),
+  )
   const events: { name: WidgetEventName; payload: unknown }[] = []
   for (const name of watched) client.on(name, (payload) => events.push({ name, payload }))
 

@@ -1,11 +1,11 @@
 import type { Activity, WidgetMessage } from '../types.ts'
-import type { WidgetTexts } from './texts.ts'
+import type { RequestTexts, ShownTexts } from './texts.ts'
 
 /** The messages with the quiet lines about what else happened, each where it happened. */
 export function withActivity(
   messages: readonly WidgetMessage[],
   activity: readonly Activity[],
-  { texts, hasOlder }: { texts: WidgetTexts; hasOlder: boolean },
+  { texts, hasOlder }: { texts: ShownTexts; hasOlder: boolean },
 ): readonly WidgetMessage[] {
   const lines = activity.flatMap((one) => {
     const body = textOf(one, texts)
@@ -29,16 +29,16 @@ const systemMessage = {
   state: 'sent' as const,
 }
 
-function textOf({ type, agentName = '' }: Activity, texts: WidgetTexts): string | undefined {
+function textOf({ type, agentName = '' }: Activity, texts: ShownTexts): string | undefined {
   if (type === 'agent.assigned') return texts.agentAssigned(agentName)
   if (type === 'agent.unassigned') return texts.agentUnassigned(agentName)
   if (type === 'conversation.closed') return texts.conversationClosed
   if (type === 'conversation.reopened') return texts.conversationReopened
   if (type === 'form.submitted') return texts.formSubmitted
-  if (type === 'request.resolved') return texts.requestProblems.resolved
+  if (type === 'request.resolved') return texts.requestResolved
   const [kind, outcome] = type.split('.') as [
     'navigation' | 'screenshot',
-    keyof (typeof texts.requestOutcomes)['navigation'],
+    keyof RequestTexts['requestOutcomes']['navigation'],
   ]
-  return texts.requestOutcomes[kind][outcome]
+  return texts.requestOutcomes?.[kind][outcome]
 }

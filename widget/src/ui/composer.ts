@@ -1,6 +1,6 @@
 import { element, icon } from './elements.ts'
 import { sendIcon } from './icons.ts'
-import type { WidgetTexts } from './texts.ts'
+import type { ChatTexts } from './texts.ts'
 
 export type Composer = ReturnType<typeof createComposer>
 
@@ -10,7 +10,7 @@ export type Composer = ReturnType<typeof createComposer>
  * there with each change of the visitor's.
  */
 export function createComposer(
-  texts: WidgetTexts,
+  texts: ChatTexts,
   onSend: (body: string) => string | undefined,
   onDraft: (text: string) => void,
 ) {

@@ -1,9 +1,9 @@
-import type { WidgetTexts } from './texts.ts'
+import type { ChatTexts } from './texts.ts'
 
 export type Dates = ReturnType<typeof createDates>
 
 /** Times and days in the words of a locale. Making a format is slow, so each is made once, when it is needed. */
-export function createDates(locale: string | undefined, { today, yesterday }: WidgetTexts, now = () => new Date()) {
+export function createDates(locale: string | undefined, { today, yesterday }: ChatTexts, now = () => new Date()) {
   let timeFormat: Intl.DateTimeFormat | undefined
   let dayFormat: Intl.DateTimeFormat | undefined
   return {

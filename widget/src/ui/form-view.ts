@@ -4,12 +4,13 @@ import { element, setAttributes } from './elements.ts'
 import { autocompleteOf, brokenRule } from './form-check.ts'
 import formsCss from './forms.css?inline'
 import { safeHref } from './linkify.ts'
-import type { WidgetTexts } from './texts.ts'
+import { englishFormTexts } from './locales/en-forms.ts'
+import type { ShownTexts } from './texts.ts'
 
 export const formStyles = [actionsCss, formsCss]
 
 export interface FormViewDeps {
-  texts: WidgetTexts
+  texts: ShownTexts
   form: FormDefinition
   isOffline: boolean
   consent: WidgetConfig['consent']
@@ -27,7 +28,8 @@ interface Entry {
 }
 
 /** A form of the installation. What was typed stays in it until the service has it. */
-export function createFormView({ texts, form, isOffline, consent, onSubmit, onSkip }: FormViewDeps) {
+export function createFormView({ form, isOffline, consent, onSubmit, onSkip, ...deps }: FormViewDeps) {
+  const texts = { ...englishFormTexts, ...deps.texts }
   const entries = form.fields.map(createEntry)
   const failure = element('p', { class: 'form-failure', role: 'alert', hidden: true })
   const submit = element('button', { class: 'primary', type: 'submit' })

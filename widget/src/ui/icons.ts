@@ -7,8 +7,3 @@ export const closeIcon = ['M6.5 6.5l11 11', 'M17.5 6.5l-11 11']
 export const sendIcon = ['M12 19V5.5', 'M6 11.2l6-6 6 6']
 export const downIcon = ['M12 5v13.5', 'M6 12.8l6 6 6-6']
 export const alertIcon = ['M12 8v5', 'M12 16.2v.1', 'M12 3.5a8.5 8.5 0 1 0 0 17 8.5 8.5 0 0 0 0-17Z']
-export const compassIcon = ['M12 3.5a8.5 8.5 0 1 0 0 17 8.5 8.5 0 0 0 0-17Z', 'M15.5 8.5l-2 5-5 2 2-5 5-2Z']
-export const cameraIcon = [
-  'M4.5 8h3l1.5-2.5h6L16.5 8h3A1.5 1.5 0 0 1 21 9.5v8a1.5 1.5 0 0 1-1.5 1.5h-15A1.5 1.5 0 0 1 3 17.5v-8A1.5 1.5 0 0 1 4.5 8Z',
-  'M12 10a3.3 3.3 0 1 0 0 6.6 3.3 3.3 0 0 0 0-6.6Z',
-]

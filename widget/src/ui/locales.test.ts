@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { englishTexts } from './english-texts.ts'
 import { launcherTexts } from './launcher-texts.ts'
 import { chooseLocale } from './locale-choice.ts'
 import { loadTexts, widgetLocales } from './locales.ts'
 import { directionOf } from './shell.ts'
-import { englishTexts } from './texts.ts'
 
 const offered = { default: 'fr', supported: ['en', 'fr', 'de-AT'] }
 

@@ -1,5 +1,6 @@
 import { languageOf } from './locale-choice.ts'
-import { englishTexts, type WidgetTexts } from './texts.ts'
+import { englishChatTexts } from './locales/en.ts'
+import type { ShownTexts, WidgetTexts } from './texts.ts'
 
 /** The languages that the package speaks. */
 export const widgetLocales = ['en', 'de', 'es', 'fr', 'ar', 'ja'] as const
@@ -16,11 +17,11 @@ const sources: Record<Exclude<Language, 'en'>, () => Promise<{ texts: WidgetText
 }
 
 /** A language's texts; English where they cannot be had. */
-export async function loadTexts(locale: string): Promise<WidgetTexts> {
+export async function loadTexts(locale: string): Promise<ShownTexts> {
   const source = (sources as Record<string, (() => Promise<{ texts: WidgetTexts }>) | undefined>)[languageOf(locale)]
   try {
-    return source ? (await source()).texts : englishTexts
+    return source ? (await source()).texts : englishChatTexts
   } catch {
-    return englishTexts
+    return englishChatTexts
   }
 }

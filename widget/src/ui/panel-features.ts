@@ -1,18 +1,17 @@
 import type { ServiceClient } from '../client.ts'
-import type { FormKind, MessageAuthor, WidgetMessage } from '../types.ts'
+import type { Activity, FormKind, MessageAuthor, WidgetMessage } from '../types.ts'
 import { withActivity } from './activity-lines.ts'
 import type { Composer } from './composer.ts'
 import { element } from './elements.ts'
 import type { FormView } from './form-view.ts'
 import type { Header } from './header.ts'
-import { settleArrivals } from './leave.ts'
 import type { MessageLog } from './message-log.ts'
 import type { RequestCard } from './request-card.ts'
-import type { WidgetTexts } from './texts.ts'
+import type { ShownTexts } from './texts.ts'
 
 export interface PanelFeaturesDeps {
   client: ServiceClient
-  texts: WidgetTexts
+  texts: ShownTexts
   header: Header
   log: MessageLog
   composer: Composer
@@ -77,7 +76,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     }),
     client.on('connection.changed', showForm),
     client.on('session.ready', () => {
-      settleArrivals(client)
+      settleArrivals()
       followVisitor()
       showPresence()
       showForm()
@@ -95,7 +94,10 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     isFormShown: () => shownForm !== undefined,
     focusForm,
     withLines: (messages: readonly WidgetMessage[]) =>
-      withActivity(messages, client.activity(), { texts, hasOlder: client.hasOlder() }),
+      withActivity(messages, client.activity(), {
+        texts: { ...requestCard?.englishRequestTexts, ...texts },
+        hasOlder: client.hasOlder(),
+      }),
     dispose() {
       card?.dispose()
       for (const unsubscribe of subscriptions) unsubscribe()
@@ -122,9 +124,13 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       typingName = name
       log.setTyping(name)
     }
-    if (client.activity() === lines) return
-    lines = client.activity()
-    onLines()
+    if (client.activity() !== lines) {
+      lines = client.activity()
+      onLines()
+    }
+    // What became of requests on the page before is told in the words that come with requests.
+    const isOfRequest = ({ type }: Activity) => /^(navigation|screenshot)\./.test(type)
+    if (!texts.requestOutcomes && !requestCard && lines.some(isOfRequest)) void loadRequestCard()
   }
 
   function showRequest() {
@@ -211,7 +217,14 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     if (!module || requestCard) return
     addStyles(module.requestStyles)
     requestCard = module
+    settleArrivals()
     showRequest()
+    onLines()
+  }
+
+  /** A page that the visitor agreed to go to, and reached, is no request any more. */
+  function settleArrivals() {
+    if (client.session()) requestCard?.settleArrivals(client)
   }
 
   function addStyles(sheets: readonly string[]) {

@@ -8,7 +8,7 @@ import { createHeader } from './header.ts'
 import { createMessageLog } from './message-log.ts'
 import { pageLifecycle } from './page-lifecycle.ts'
 import { createPanelFeatures } from './panel-features.ts'
-import type { WidgetTexts } from './texts.ts'
+import type { ShownTexts } from './texts.ts'
 
 /** Where the panel fills the screen; the style sheet has the same condition. */
 export const fullScreenQuery = '(max-width: 480px), (max-height: 480px) and (pointer: coarse)'
@@ -17,7 +17,7 @@ export type Panel = ReturnType<typeof createPanel>
 
 export interface PanelDeps {
   client: ServiceClient
-  texts: WidgetTexts
+  texts: ShownTexts
   locale: string | undefined
   panelId: string
   onClose(): void

@@ -3,19 +3,30 @@ import { toWidgetError } from '../errors.ts'
 import type { AgentRequest } from '../types.ts'
 import actionsCss from './actions.css?inline'
 import { element, icon } from './elements.ts'
-import { cameraIcon, compassIcon } from './icons.ts'
 import { leaveFor } from './leave.ts'
+import { englishRequestTexts } from './locales/en-requests.ts'
+import { cameraIcon, compassIcon } from './request-icons.ts'
 import requestsCss from './requests.css?inline'
 import { createScreenshotSteps } from './screenshot-steps.ts'
-import type { WidgetTexts } from './texts.ts'
+import type { ChatTexts, RequestTexts, ShownTexts } from './texts.ts'
+
+export { settleArrivals } from './leave.ts'
+export { englishRequestTexts }
 
 export const requestStyles = [actionsCss, requestsCss]
 
 export interface RequestCardDeps {
   client: ServiceClient
-  texts: WidgetTexts
+  texts: ShownTexts
   agentName: string
   conceal(isHidden: boolean): void
+}
+
+export interface RequestStepsDeps {
+  client: ServiceClient
+  texts: ChatTexts & RequestTexts
+  /** Says what went wrong, or takes it back. */
+  tell(text: string | undefined): void
 }
 
 export interface RequestCard {
@@ -27,16 +38,18 @@ export interface RequestCard {
 
 /** One request of an agent, with what it means, until when it holds, and every way to answer it. */
 export function createRequestCard(first: AgentRequest, deps: RequestCardDeps): RequestCard {
-  const { texts, agentName } = deps
+  const { agentName } = deps
+  const texts = { ...englishRequestTexts, ...deps.texts }
   const titleId = `request-${first.id}`
   const isNavigation = first.kind === 'navigation'
   const title = isNavigation ? texts.navigationTitle(agentName) : texts.screenshotTitle(agentName)
   const problem = element('p', { class: 'field-problem', role: 'alert', hidden: true })
   const timer = element('span', { class: 'expiry', role: 'timer' })
   const steps = isNavigation
-    ? navigationSteps(first, deps, tell)
+    ? navigationSteps(first, { client: deps.client, texts, tell })
     : createScreenshotSteps(first, {
         ...deps,
+        texts,
         tell,
         onBusy: (isBusy) => timer.classList.toggle('visually-hidden', isBusy),
       })
@@ -84,11 +97,7 @@ export function createRequestCard(first: AgentRequest, deps: RequestCardDeps): R
   }
 }
 
-function navigationSteps(
-  { id, url = '', label }: AgentRequest,
-  { client, texts }: RequestCardDeps,
-  tell: (text: string | undefined) => void,
-) {
+function navigationSteps({ id, url = '', label }: AgentRequest, { client, texts, tell }: RequestStepsDeps) {
   const target = new URL(url)
   const isElsewhere = target.origin !== location.origin
   const go = element('button', { class: 'primary', type: 'button' }, texts.goToPage)
@@ -124,7 +133,11 @@ function navigationSteps(
   }
 }
 
-export function problemOf(code: string, { requestProblems }: WidgetTexts, other: string): string {
+export function problemOf(
+  code: string,
+  { requestProblems, requestResolved }: RequestStepsDeps['texts'],
+  other: string,
+): string {
   if (code === 'CommandExpired') return requestProblems.expired
-  return code === 'CommandAlreadyResolved' || code === 'request_unknown' ? requestProblems.resolved : other
+  return code === 'CommandAlreadyResolved' || code === 'request_unknown' ? requestResolved : other
 }

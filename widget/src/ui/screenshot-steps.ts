@@ -1,13 +1,14 @@
 import { toWidgetError } from '../errors.ts'
 import type { AgentRequest } from '../types.ts'
 import { element } from './elements.ts'
-import { problemOf, type RequestCardDeps } from './request-card.ts'
+import { pageUpload } from './page-upload.ts'
+import { problemOf, type RequestStepsDeps } from './request-card.ts'
 import { canCaptureScreen, captureScreen, drawPicture, imageTypes, pictureOf } from './screen-capture.ts'
 
 const defaultMaxBytes = 5 * 1024 * 1024
 
-export interface ScreenshotStepsDeps extends RequestCardDeps {
-  tell(text: string | undefined): void
+export interface ScreenshotStepsDeps extends RequestStepsDeps {
+  conceal(isHidden: boolean): void
   onBusy(isBusy: boolean): void
 }
 
@@ -92,7 +93,11 @@ export function createScreenshotSteps(
     try {
       await client.acknowledgeScreenshot(id, 'granted')
       attempt = 'picture'
-      await client.uploadScreenshot(id, picture, { onProgress: showProgress, signal: controller.signal })
+      await client.uploadScreenshot(id, picture, {
+        onProgress: showProgress,
+        signal: controller.signal,
+        upload: pageUpload,
+      })
     } catch (error) {
       const { code } = toWidgetError(error)
       const { notUploaded, notAnswered } = texts.requestProblems

@@ -1,5 +1,6 @@
 import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../client.ts'
 import { createEmitter, type Handler } from '../events.ts'
+import { createFeatures } from '../features.ts'
 import { sessionRecordKey } from '../session-record.ts'
 import { storageFor } from '../storage.ts'
 import type { VisitorReset, WidgetEventMap, WidgetMessage } from '../types.ts'
@@ -7,14 +8,14 @@ import { type Announcer, createAnnouncer } from './announcer.ts'
 import { followPages } from './follow-pages.ts'
 import type { LauncherHost } from './launcher-host.ts'
 import { browserLocale, chooseLocale, languageOf, pageLocales, wellFormed } from './locale-choice.ts'
+import { englishChatTexts } from './locales/en.ts'
 import { loadTexts, widgetLocales } from './locales.ts'
 import { createOpenRecord } from './open-record.ts'
 import { pageContextOf } from './page-context.ts'
 import { pagePlatform } from './page-platform.ts'
-import { pageUpload } from './page-upload.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel.ts'
 import { createShell, type Shell, type ShellOptions, type Theme } from './shell.ts'
-import { englishTexts, type WidgetTexts } from './texts.ts'
+import type { ShownTexts, WidgetTexts } from './texts.ts'
 import { followVisualViewport } from './viewport.ts'
 
 export interface ServiceWidgetOptions extends ServiceClientOptions, ShellOptions {
@@ -92,18 +93,18 @@ export function createWidget(
   const emitter = createEmitter<WidgetEventMap>()
   const platform = {
     ...pagePlatform(),
-    upload: pageUpload,
     storage: storageFor(options.storage ?? 'session'),
     ...options.platform,
   }
   const supports = { navigation: true, screenshots: true, ...options.supports }
   const client = createServiceClient(
     { pageContext: pageContextOf, ...options, locale: locale ?? browserLocale(), platform, supports },
+    () => Promise.resolve({ createFeatures }),
     emitter,
   )
   const openRecord = createOpenRecord(platform.storage, options.siteKey)
   let mounted: Mounted | undefined
-  let shownTexts: WidgetTexts = { ...englishTexts, ...texts }
+  let shownTexts: ShownTexts = { ...englishChatTexts, ...texts }
   let shownLocale: string | undefined
   let isOpen = false
   let draft = ''
@@ -225,7 +226,7 @@ export function createWidget(
     })
   }
 
-  function show(chosen: string, own: WidgetTexts) {
+  function show(chosen: string, own: ShownTexts) {
     if (!mounted) return
     shownTexts = { ...own, ...texts, ...localeTexts?.[languageOf(chosen)], ...localeTexts?.[chosen] }
     const { shell, announcer, panel: before } = mounted
@@ -248,7 +249,6 @@ export function createWidget(
     shell.setLocale(chosen)
     shell.frame.append(panel.element)
     shell.button.setAttribute('aria-controls', panelId)
-    // While there is a network: browsers do not ask again for a module that they once failed to fetch.
     void nextTask().then(client.prepare)
     showLauncherState()
     if (!isOpen) return

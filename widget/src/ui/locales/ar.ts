@@ -96,6 +96,7 @@ export const texts: WidgetTexts = {
   leaveDetails: 'ترك بياناتي بدلًا من ذلك',
   consentLine: 'بالإرسال توافق على أن نستخدم هذه البيانات للرد عليك.',
   privacyPolicy: 'سياسة الخصوصية',
+  requestResolved: 'سبقت الإجابة عن هذا الطلب.',
   navigationTitle: (name) => `اقتراح صفحة من ${name}`,
   opensPage: 'تُفتح في علامة التبويب هذه.',
   leavesSite: (host) => `ستغادر هذا الموقع وتنتقل إلى ${host}.`,
@@ -119,6 +120,5 @@ export const texts: WidgetTexts = {
     notAnswered: 'لم تصل إجابتك. يُرجى المحاولة مرة أخرى.',
     notUploaded: 'لم تُرسَل الصورة. يُرجى المحاولة مرة أخرى.',
     expired: 'انتهت صلاحية هذا الطلب.',
-    resolved: 'سبقت الإجابة عن هذا الطلب.',
   },
 }

@@ -88,6 +88,7 @@ export const texts: WidgetTexts = {
   leaveDetails: 'Lieber Angaben hinterlassen',
   consentLine: 'Mit dem Absenden stimmen Sie zu, dass wir diese Angaben verwenden, um Ihnen zu antworten.',
   privacyPolicy: 'Datenschutzerklärung',
+  requestResolved: 'Diese Anfrage wurde schon beantwortet.',
   navigationTitle: (name) => `${name} schlägt eine Seite vor`,
   opensPage: 'Öffnet sich in diesem Tab.',
   leavesSite: (host) => `Damit verlassen Sie diese Website und gelangen zu ${host}.`,
@@ -112,6 +113,5 @@ export const texts: WidgetTexts = {
     notAnswered: 'Ihre Antwort ist nicht angekommen. Bitte versuchen Sie es noch einmal.',
     notUploaded: 'Das Bild wurde nicht gesendet. Bitte versuchen Sie es noch einmal.',
     expired: 'Diese Anfrage ist abgelaufen.',
-    resolved: 'Diese Anfrage wurde schon beantwortet.',
   },
 }

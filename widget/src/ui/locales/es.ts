@@ -87,6 +87,7 @@ export const texts: WidgetTexts = {
   leaveDetails: 'Prefiero dejar mis datos',
   consentLine: 'Al enviar, acepta que usemos estos datos para responderle.',
   privacyPolicy: 'Política de privacidad',
+  requestResolved: 'Esta solicitud ya se ha respondido.',
   navigationTitle: (name) => `${name} le sugiere una página`,
   opensPage: 'Se abre en esta pestaña.',
   leavesSite: (host) => `Saldrá de este sitio e irá a ${host}.`,
@@ -111,6 +112,5 @@ export const texts: WidgetTexts = {
     notAnswered: 'Su respuesta no ha llegado. Inténtelo de nuevo.',
     notUploaded: 'La imagen no se ha enviado. Inténtelo de nuevo.',
     expired: 'Esta solicitud ha caducado.',
-    resolved: 'Esta solicitud ya se ha respondido.',
   },
 }

@@ -87,6 +87,7 @@ export const texts: WidgetTexts = {
   leaveDetails: 'Laisser plutôt mes coordonnées',
   consentLine: 'En envoyant ce formulaire, vous acceptez que nous utilisions ces informations pour vous répondre.',
   privacyPolicy: 'Politique de confidentialité',
+  requestResolved: 'Cette demande a déjà reçu une réponse.',
   navigationTitle: (name) => `${name} vous propose une page`,
   opensPage: 'S’ouvre dans cet onglet.',
   leavesSite: (host) => `Vous quitterez ce site pour aller sur ${host}.`,
@@ -111,6 +112,5 @@ export const texts: WidgetTexts = {
     notAnswered: 'Votre réponse n’est pas arrivée. Veuillez réessayer.',
     notUploaded: 'L’image n’a pas été envoyée. Veuillez réessayer.',
     expired: 'Cette demande a expiré.',
-    resolved: 'Cette demande a déjà reçu une réponse.',
   },
 }

@@ -87,6 +87,7 @@ export const texts: WidgetTexts = {
   leaveDetails: '代わりに連絡先を残す',
   consentLine: '送信すると、お返事のためにこの内容を利用することに同意したものとみなされます。',
   privacyPolicy: 'プライバシーポリシー',
+  requestResolved: 'この依頼にはすでに回答済みです。',
   navigationTitle: (name) => `${name}がページを提案しています`,
   opensPage: 'このタブで開きます。',
   leavesSite: (host) => `このサイトを離れ、${host}に移動します。`,
@@ -111,6 +112,5 @@ export const texts: WidgetTexts = {
     notAnswered: '回答を送信できませんでした。もう一度お試しください。',
     notUploaded: '画像を送信できませんでした。もう一度お試しください。',
     expired: 'この依頼は期限切れです。',
-    resolved: 'この依頼にはすでに回答済みです。',
   },
 }
