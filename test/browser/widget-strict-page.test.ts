@@ -119,7 +119,7 @@ it('whatever is fetched late is shown and used on the strictest page, with Trust
   await field.waitFor()
   // An agent's picture is the one thing that this policy does not allow: initials stand in its place.
   expect(complaints.filter((complaint) => !/anna\.png/.test(complaint))).toEqual([])
-  const late = ['chat', 'features', 'agent-requests', 'form-view', 'request-card', 'identity', 'actions']
+  const late = ['chat', 'agent-requests', 'form-view', 'request-card', 'identity', 'actions']
   expect(new Set(fetched)).toEqual(new Set([...late, 'ar', 'de', 'es', 'fr', 'ja']))
 })
 
