@@ -4,6 +4,8 @@ export default defineConfig({
   test: {
     include: ['{core,gateway,delivery,destination,widget,console,test,scripts}/**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/dist/**'],
+    // Much of what runs here waits for processes and pages.
+    maxWorkers: '100%',
     globalSetup: ['test/support/engine-setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
