@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
-import type { InlineConfig } from 'vite'
+import { minify } from 'terser'
+import type { InlineConfig, Plugin } from 'vite'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 
@@ -18,6 +19,18 @@ interface Output {
 /** What is always needed is one file, however much of it later parts need too. */
 const oneFile = (name: string, test: RegExp) => ({ codeSplitting: { groups: [{ name, test }] } })
 
+/**
+ * Before the bundler minifies: terser finds another 1 % in what the two make of it. Vite's own setting for it leaves libraries of
+ * ES modules alone.
+ */
+const minifiedTwice: Plugin = {
+  name: 'minified-twice',
+  async renderChunk(code, _chunk, { format }) {
+    const { code: smaller } = await minify(code, { module: format === 'es', ecma: 2022, compress: { passes: 2 } })
+    return { code: smaller!, map: null }
+  },
+}
+
 function outputOf({ input, define, format = 'es', chunks, signatures = 'strict', ...names }: Output): InlineConfig {
   return {
     root,
@@ -26,6 +39,7 @@ function outputOf({ input, define, format = 'es', chunks, signatures = 'strict',
     publicDir: false,
     base: './',
     define,
+    plugins: [minifiedTwice],
     build: {
       target: 'es2022',
       cssTarget: ['chrome123', 'safari17.5', 'firefox120'],

@@ -1,7 +1,7 @@
 import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
 import { loadConfig } from './config.ts'
-import { toWidgetError, WidgetError } from './errors.ts'
+import { isOneSessionsEnd, toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter, type Handler } from './events.ts'
 import type { Identity } from './identity.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
@@ -299,11 +299,6 @@ export function createServiceClient(
     connection = state
     emit('connection.changed', { state })
   }
-}
-
-/** These end one session, and not the visitor's right to chat. */
-function isOneSessionsEnd(event: SessionEnd) {
-  return event === 'session.expired' || event === 'session.closed'
 }
 
 /** The text as the service takes it: newlines as such, no other control characters, no broken characters. */

@@ -65,6 +65,13 @@ const sessionEnds: Record<string, SessionEnd> = {
   ConnectionDisabled: 'connection.disabled',
 }
 
+/** What each ends for good; two of them one session, and not the visitor's right to chat. */
+export const terminalEvents: readonly string[] = Object.values(sessionEnds)
+
+export function isOneSessionsEnd(event: SessionEnd) {
+  return event === 'session.expired' || event === 'session.closed'
+}
+
 /** The terminal event that an error code stands for; undefined where it is not the session that ended. */
 export function sessionEndOf(code: string): SessionEnd | undefined {
   return sessionEnds[code]

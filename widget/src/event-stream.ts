@@ -1,5 +1,5 @@
 import { backoffDelay } from './backoff.ts'
-import { toWidgetError, type WidgetError } from './errors.ts'
+import { terminalEvents, toWidgetError, type WidgetError } from './errors.ts'
 import { readEvents } from './event-reader.ts'
 import { createPause } from './pause.ts'
 import type { LifecycleSignal, Platform, TimerId } from './platform.ts'
@@ -10,14 +10,6 @@ import type { SessionEnd, StreamEvent } from './types.ts'
 const stableAfterMs = 10_000
 /** Resets in a row, without a stable connection between them, before the stream gives up. */
 const resetsBeforeGivingUp = 3
-
-export const terminalEvents: readonly string[] = [
-  'session.expired',
-  'session.revoked',
-  'session.closed',
-  'visitor.banned',
-  'connection.disabled',
-] satisfies SessionEnd[]
 
 export interface EventStreamDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>

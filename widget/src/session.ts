@@ -1,14 +1,11 @@
 import type { Api } from './api.ts'
-import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { isOneSessionsEnd, sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { grantTimes } from './grant-times.ts'
 import { createPause, type Pause } from './pause.ts'
 import type { Platform, TimerId } from './platform.ts'
 import { retrying } from './retrying.ts'
 import type { SessionNotes, SessionRecord, SessionRecords } from './session-record.ts'
 import type { PageContext, SessionContent, SessionEnd, WidgetErrorDetail } from './types.ts'
-
-/** After these a reload must not begin anew by itself; the others end one session, not the visitor's right to chat. */
-const lastingEnds: readonly SessionEnd[] = ['session.revoked', 'visitor.banned', 'connection.disabled']
 
 /** A session that the service gave, and when it was asked for, by the browser's clock. */
 export interface GivenSession {
@@ -223,8 +220,9 @@ export function createSession(deps: SessionDeps) {
       return
     }
     leave()
-    const lasting = event !== undefined && lastingEnds.includes(event)
-    if (record) records.forgetSession(record.clientInstanceId, lasting ? { event, code } : undefined)
+    // After a lasting end a reload must not begin anew by itself.
+    const lasting = event && !isOneSessionsEnd(event) ? { event, code } : undefined
+    if (record) records.forgetSession(record.clientInstanceId, lasting)
     deps.onEnd(event, code)
   }
 

@@ -1,4 +1,5 @@
-import { createEventStream, type EventStreamDeps, terminalEvents } from './event-stream.ts'
+import { terminalEvents } from './errors.ts'
+import { createEventStream, type EventStreamDeps } from './event-stream.ts'
 import type { LifecycleSignal, Platform, TabSeat, TimerId } from './platform.ts'
 import type { SessionEnd, StreamEvent } from './types.ts'
 
