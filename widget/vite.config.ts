@@ -51,6 +51,7 @@ function outputOf({ input, define, format = 'es', chunks, signatures = 'strict',
       ...(format === 'es' && { lib: { entry: input, formats: [format] } }),
       rolldownOptions: {
         input,
+        checks: { pluginTimings: false },
         preserveEntrySignatures: signatures,
         // Notes to a bundler are of no use inside functions, and there is nothing else to note.
         output: { ...names, ...chunks, format, minify: true, comments: { annotation: false } },

@@ -45,6 +45,8 @@ export interface ServiceClientOptions {
 
 export type ServiceClient = ReturnType<typeof createServiceClient>
 
+const notStarted = () => Promise.reject(new WidgetError('not_started'))
+
 /** A draft is kept up to this length. */
 const longestDraft = 16_384
 
@@ -82,7 +84,7 @@ export function createServiceClient(
     session: () => visit?.view(),
     messages: () => visit?.conversation.messages.all() ?? [],
     pageContext: () => options.pageContext?.(),
-    grants: () => visit?.withGrant ?? (() => Promise.reject(new WidgetError('not_started'))),
+    grants: () => visit?.session.withGrant ?? notStarted,
   })
   let visit: Visit | undefined
   let starting: Promise<void> | undefined
@@ -144,12 +146,12 @@ export function createServiceClient(
     },
 
     /** Sends a failed message once more, as the same operation. False where there is none to send. */
-    retryMessage: (clientOperationId: string): boolean => visit?.retry(clientOperationId) ?? false,
+    retryMessage: (clientOperationId: string): boolean => visit?.outbox.retry(clientOperationId) ?? false,
 
     /** Loads the messages before the oldest one held. */
-    loadOlder: (): Promise<void> => visit?.loadOlder() ?? Promise.resolve(),
+    loadOlder: (): Promise<void> => visit?.history.loadOlder() ?? Promise.resolve(),
 
-    hasOlder: (): boolean => visit?.hasOlder() ?? false,
+    hasOlder: (): boolean => visit?.history.hasOlder() ?? false,
 
     messages: (): readonly WidgetMessage[] => visit?.conversation.messages.all() ?? [],
 
