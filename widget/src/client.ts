@@ -2,10 +2,9 @@ import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
 import { loadConfig } from './config.ts'
 import { isOneSessionsEnd, toWidgetError, WidgetError } from './errors.ts'
-import { createEmitter, type Emitter, type Handler } from './events.ts'
+import { createEmitter, type Emitter } from './events.ts'
 import type { Identity } from './identity.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
-import type { OutboxEntry } from './outbox.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
@@ -63,6 +62,7 @@ export function createServiceClient(
   emitter: Emitter<WidgetEventMap> = createEmitter<WidgetEventMap>(),
 ) {
   const { emit } = emitter
+  const pageContext = () => options.pageContext?.()
   const platform: Platform = {
     fetch: (...request) => fetch(...request),
     clock: systemClock,
@@ -83,7 +83,7 @@ export function createServiceClient(
     config: () => config,
     session: () => visit?.view(),
     messages: () => visit?.conversation.messages.all() ?? [],
-    pageContext: () => options.pageContext?.(),
+    pageContext,
     grants: () => visit?.session.withGrant ?? notStarted,
   })
   let visit: Visit | undefined
@@ -133,13 +133,11 @@ export function createServiceClient(
       const body = sendable(text)
       if (body.trim() === '') throw new WidgetError('message_empty')
       if (body.length > (config?.limits.bodyMaxLength ?? 4_000)) throw new WidgetError('message_too_long')
-      const { locale, pageContext } = options
-      const input = { clientOperationId: platform.newId(), body, contentType: 'text' as const, locale }
-      const entry: OutboxEntry = {
-        input: { ...input, pageContext: pageContext?.() },
+      const { locale } = options
+      const message = visit.send({
+        input: { clientOperationId: platform.newId(), body, contentType: 'text', locale, pageContext: pageContext() },
         createdAt: new Date(platform.clock.now()).toISOString(),
-      }
-      const message = visit.send(entry)
+      })
       emit('message.queued', { message })
       if (!platform.lifecycle.isOnline()) emit('offline.submitted', { message })
       return message
@@ -205,9 +203,7 @@ export function createServiceClient(
     ended: (): Readonly<{ event?: SessionEnd; code: string }> | undefined => ended,
 
     /** Subscribes to an event; the answer unsubscribes. */
-    on<Name extends keyof WidgetEventMap>(name: Name, handler: Handler<WidgetEventMap[Name]>): () => void {
-      return emitter.on(name, handler)
-    },
+    on: emitter.on,
   }
 
   /** @param asks whether the host is asked who the visitor is. */

@@ -32,12 +32,12 @@ export interface RequestErrorFields {
  * envelope (section 2.5 of the specification); a network failure is retryable.
  */
 export class WidgetError extends Error {
-  readonly code: string
+  declare readonly code: string
   readonly status: number = 0
   readonly retryable: boolean = false
   readonly terminal: boolean = false
-  readonly retryAfterMs?: number
-  readonly correlationId?: string
+  declare readonly retryAfterMs?: number
+  declare readonly correlationId?: string
   readonly issues: readonly FieldIssue[] = []
 
   constructor(code: string, fields: RequestErrorFields = {}) {

@@ -67,7 +67,6 @@ export function createEventStream(deps: EventStreamDeps) {
 
   return {
     start() {
-      if (running) return
       running = true
       unsubscribe = lifecycle.subscribe(onLifecycle)
       void run()
@@ -148,19 +147,17 @@ export function createEventStream(deps: EventStreamDeps) {
 
   async function startOver(): Promise<WidgetError | undefined> {
     resets += 1
-    if (resets > resetsBeforeGivingUp) {
-      giveUp(undefined)
-      return undefined
-    }
-    try {
-      position = await deps.onReset()
-      comparedTo = position.sequence
-      beforeHole = undefined
-      deps.onPosition(position)
-      return undefined
-    } catch (error) {
-      return toWidgetError(error)
-    }
+    if (resets > resetsBeforeGivingUp) giveUp(undefined)
+    else
+      try {
+        position = await deps.onReset()
+        comparedTo = position.sequence
+        beforeHole = undefined
+        deps.onPosition(position)
+      } catch (error) {
+        return toWidgetError(error)
+      }
+    return undefined
   }
 
   async function compare(lastSequence: number, controller: AbortController) {

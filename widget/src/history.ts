@@ -1,3 +1,4 @@
+import type { HistoryRange } from './api.ts'
 import type { MessageList } from './message-list.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
@@ -11,7 +12,7 @@ const beyondNewest = 2 ** 31 - 1
 
 export interface HistoryDeps {
   platform: Pick<Platform, 'clock' | 'random'>
-  fetchPage(range: { afterSequence?: number; beforeSequence?: number; limit: number }): Promise<HistoryPage>
+  fetchPage(range: HistoryRange): Promise<HistoryPage>
   messages: MessageList
   /** Takes in one message. `missed`: it should have come by the stream. */
   onMessage(message: ServiceMessage, missed: boolean): void

@@ -67,7 +67,10 @@ export function createSession(deps: SessionDeps) {
         // What the visitor was writing is theirs still, unless it may be someone else by now.
         if (isVerified()) records.forgetSession(clientInstanceId)
         record = { clientInstanceId, draft: isVerified() ? undefined : record.draft }
-        await create(clientInstanceId)
+        // The same input for each attempt: with another one the service would refuse the key.
+        const { siteKey: publicSiteKey, locale } = deps
+        const input = { publicSiteKey, clientInstanceId, locale, pageContext: deps.pageContext?.() }
+        await obtain((key) => api.createSession(input, key), pause)
       }
       if (over) return undefined
       scheduleRenewal()
@@ -136,17 +139,6 @@ export function createSession(deps: SessionDeps) {
     const grant = record?.session?.accessGrant
     if (over || !grant) throw new WidgetError('session_ended', { terminal: true })
     return grant
-  }
-
-  async function create(clientInstanceId: string) {
-    // The same input for each attempt: with another one the service would refuse the key.
-    const input = {
-      publicSiteKey: deps.siteKey,
-      clientInstanceId,
-      locale: deps.locale,
-      pageContext: deps.pageContext?.(),
-    }
-    await obtain((key) => api.createSession(input, key), pause)
   }
 
   /** Gets a session's content, over all failures that may pass; one that does not ends the session. */

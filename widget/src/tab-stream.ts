@@ -77,7 +77,7 @@ export function createTabStream(deps: TabStreamDeps) {
   function lead() {
     leads = true
     goAlone()
-    tell({ at: position, state })
+    tellPosition()
   }
 
   function goAlone() {
@@ -91,12 +91,12 @@ export function createTabStream(deps: TabStreamDeps) {
         recent = event.type === 'replay.reset.required' ? [] : [...recent.slice(1 - recentAtMost), message]
         tell(message)
       },
-      onBeat: () => tell({ at: position, state }),
+      onBeat: tellPosition,
       onPosition: moveTo,
       onState(now) {
         state = now
         deps.onState(now)
-        tell({ at: position, state })
+        tellPosition()
       },
       onEnd(event, code) {
         stop()
@@ -114,6 +114,10 @@ export function createTabStream(deps: TabStreamDeps) {
     if (leads) seat?.post(message)
   }
 
+  function tellPosition() {
+    tell({ at: position, state })
+  }
+
   function moveTo(to: typeof position) {
     position = to
     deps.onPosition(to)
@@ -123,7 +127,7 @@ export function createTabStream(deps: TabStreamDeps) {
     const { ask: from, event, after = 0, at, state: told } = data as TabMessage
     if (from !== undefined) {
       for (const message of recent) if (message.event!.sequence > from) tell({ ...message, state })
-      return tell({ at: position, state })
+      return tellPosition()
     }
     if (stream) return
     wait(deps.settings.heartbeatMs * 3)

@@ -165,8 +165,7 @@ export function createVisit(deps: VisitDeps) {
       name: `service.widget.${sessionId}`,
       settings: { heartbeatMs: heartbeatSeconds * 1_000, reconnectMinMs, reconnectMaxMs },
       position: session.notes().position ?? { sequence: lastSequence },
-      connect: ({ sequence, lastEventId }, signal) =>
-        withGrant((grant) => api.events({ afterSequence: sequence, lastEventId }, grant, signal)),
+      connect: (position, signal) => withGrant((grant) => api.events(position, grant, signal)),
       onEvent(event) {
         conversation.takeEvent(event, outbox.settle)
         // Another tab of this session said who the visitor is.
