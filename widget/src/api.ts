@@ -81,7 +81,7 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       const headers = { Accept: 'text/event-stream', ...(lastEventId && { 'Last-Event-ID': lastEventId }) }
       const response = await exchange({ method: 'GET', path: '/events', query, grant, headers, signal })
       const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream')
-      if (response.status === 200 && isStream && response.body) return response
+      if (isStream && response.body) return response
       void response.body?.cancel().catch(() => {})
       throw new WidgetError('unexpected_response', { status: response.status, retryable: true })
     },

@@ -19,9 +19,9 @@ export interface EventStreamDeps {
   /** Makes one attempt; called with the position of that moment. */
   connect(position: StreamPosition, signal: AbortSignal): Promise<Response>
   /** Every event as it comes, before anything is made of it. */
-  onHeard?(event: StreamEvent): void
+  onHeard(event: StreamEvent): void
   /** A heartbeat came. */
-  onBeat?(): void
+  onBeat(): void
   /** An event not seen before, in order. */
   onEvent(event: StreamEvent): void
   onPosition(position: StreamPosition): void
@@ -109,14 +109,14 @@ export function createEventStream(deps: EventStreamDeps) {
           retryHintMs = ms
         },
         onHeartbeat(last) {
-          deps.onBeat?.()
+          deps.onBeat()
           void compare(last, controller)
         },
         // What could not be read is still in the history, if it was a message.
         onUnreadable: () => void deps.onBehind(position).catch(() => false),
         onEvent(event) {
           if (!running || controller.signal.aborted || reset) return
-          deps.onHeard?.(event)
+          deps.onHeard(event)
           if (event.type === 'replay.reset.required') {
             if (event.data.reauthenticationRequired === true) return end('replay.reset.required', reasonOf(event))
             reset = true

@@ -160,7 +160,7 @@ export function createSession(deps: SessionDeps) {
   function accept({ content, askedAtMs }: GivenSession) {
     if (over) return
     const moved = record!.session?.conversationId !== content.conversationId
-    const start = moved ? { readTo: content.replay.lastSequence, hiddenTo: 0 } : {}
+    const start = moved && { readTo: content.replay.lastSequence, hiddenTo: 0 }
     write({ ...record!, ...start, session: content, times: grantTimes(content, askedAtMs) })
     scheduleRenewal()
   }

@@ -22,7 +22,7 @@ interface TabMessage {
 
 type StreamState = 'connecting' | 'online' | 'reconnecting'
 
-export interface TabStreamDeps extends EventStreamDeps {
+export interface TabStreamDeps extends Omit<EventStreamDeps, 'onHeard' | 'onBeat'> {
   platform: EventStreamDeps['platform'] & Pick<Platform, 'tabs'>
   /** The tabs of one session have one name, and no other tab has it. */
   name: string

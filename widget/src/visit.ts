@@ -32,7 +32,7 @@ export interface VisitDeps {
   emit: Emitter<WidgetEventMap>['emit']
   config(): WidgetConfig | undefined
   /** Each event of the stream, once and in order, after the conversation has taken it: for what has events of its own. */
-  onEvent?(event: StreamEvent): void
+  onEvent(event: StreamEvent): void
   onConnection(state: ConnectionState): void
   /** Nothing is retried any more. What was waiting has been told as not sent. */
   onEnd(event: SessionEnd | undefined, code: string): void
@@ -170,7 +170,7 @@ export function createVisit(deps: VisitDeps) {
         conversation.takeEvent(event, outbox.settle)
         // Another tab of this session said who the visitor is.
         if (event.type === 'session.identified' && !session.isVerified()) session.refresh()
-        if (!closed) deps.onEvent?.(event)
+        if (!closed) deps.onEvent(event)
       },
       onPosition: (position) => session.remember({ position }),
       onBehind: (position) => history.fillFrom(position.sequence),
