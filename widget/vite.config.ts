@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
-import type { InlineConfig } from 'vite'
+import { minify } from 'terser'
+import type { InlineConfig, Plugin } from 'vite'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 
@@ -18,6 +19,24 @@ interface Output {
 /** What is always needed is one file, however much of it later parts need too. */
 const oneFile = (name: string, test: RegExp) => ({ codeSplitting: { groups: [{ name, test }] } })
 
+/**
+ * Before the bundler minifies: terser finds another 1 % in what the two make of it. Vite's own setting for it leaves libraries of
+ * ES modules alone.
+ */
+const minifiedTwice: Plugin = {
+  name: 'minified-twice',
+  async renderChunk(code, _chunk, { format }) {
+    // `unsafe_arrows` is unsafe for methods that are called with `new`, which none here is; those with a `this` it leaves alone.
+    const { code: smaller } = await minify(code, {
+      module: format === 'es',
+      ecma: 2022,
+      compress: { passes: 2, unsafe_arrows: true, hoist_funs: true },
+      mangle: false,
+    })
+    return { code: smaller!, map: null }
+  },
+}
+
 function outputOf({ input, define, format = 'es', chunks, signatures = 'strict', ...names }: Output): InlineConfig {
   return {
     root,
@@ -26,6 +45,7 @@ function outputOf({ input, define, format = 'es', chunks, signatures = 'strict',
     publicDir: false,
     base: './',
     define,
+    plugins: [minifiedTwice],
     build: {
       target: 'es2022',
       cssTarget: ['chrome123', 'safari17.5', 'firefox120'],
@@ -37,6 +57,7 @@ function outputOf({ input, define, format = 'es', chunks, signatures = 'strict',
       ...(format === 'es' && { lib: { entry: input, formats: [format] } }),
       rolldownOptions: {
         input,
+        checks: { pluginTimings: false },
         preserveEntrySignatures: signatures,
         // Notes to a bundler are of no use inside functions, and there is nothing else to note.
         output: { ...names, ...chunks, format, minify: true, comments: { annotation: false } },

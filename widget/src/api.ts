@@ -1,6 +1,7 @@
 import { WidgetError } from './errors.ts'
 import type { MessageInput } from './outbox.ts'
 import type { Clock } from './platform.ts'
+import type { StreamPosition } from './session-record.ts'
 import type { AcceptedMessage, FieldIssue, HistoryPage, PageContext, SessionContent, WidgetConfig } from './types.ts'
 
 /** Base path of every route (section 9 of the specification). */
@@ -21,7 +22,7 @@ export interface ApiOptions {
 export interface RequestParts {
   method: 'GET' | 'POST' | 'DELETE'
   path: string
-  query?: Record<string, number | undefined>
+  query?: Record<string, number>
   body?: object
   grant?: string
   idempotencyKey?: string
@@ -30,6 +31,10 @@ export interface RequestParts {
   /** Bytes as they are, in place of `body`; their type is among the headers. */
   raw?: Blob
 }
+
+/** Numbers alone: which page of the history. */
+export type HistoryRange = Record<'limit', number> &
+  (Record<'afterSequence', number> | Record<'beforeSequence', number>)
 
 export type Api = ReturnType<typeof createApi>
 
@@ -67,20 +72,16 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     sendMessage: (input: MessageInput, grant: string) =>
       post<AcceptedMessage>('/messages', input, input.clientOperationId, grant),
 
-    history: (range: { afterSequence?: number; beforeSequence?: number; limit?: number }, grant: string) =>
+    history: (range: HistoryRange, grant: string) =>
       call<HistoryPage>({ method: 'GET', path: '/messages', query: range, grant }),
 
     /** Opens the event stream: resolves once the headers of a 200 stream are there; its body is still to be read. */
-    async events(
-      position: { afterSequence?: number; lastEventId?: string },
-      grant: string,
-      signal: AbortSignal,
-    ): Promise<Response> {
-      const { lastEventId, ...query } = position
+    async events({ sequence, lastEventId }: StreamPosition, grant: string, signal: AbortSignal): Promise<Response> {
+      const query = { afterSequence: sequence }
       const headers = { Accept: 'text/event-stream', ...(lastEventId && { 'Last-Event-ID': lastEventId }) }
       const response = await exchange({ method: 'GET', path: '/events', query, grant, headers, signal })
       const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream')
-      if (response.status === 200 && isStream && response.body) return response
+      if (isStream && response.body) return response
       void response.body?.cancel().catch(() => {})
       throw new WidgetError('unexpected_response', { status: response.status, retryable: true })
     },
@@ -108,7 +109,6 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
     if (parts.body) headers['Content-Type'] = 'application/json'
     const query = Object.entries(parts.query ?? {})
-      .filter(([, value]) => value !== undefined)
       .map((pair) => pair.join('='))
       .join('&')
 

@@ -13,6 +13,6 @@ export interface BackoffRange {
  * @param random a number from 0 up to, not including, 1.
  */
 export function backoffDelay(attempt: number, range: BackoffRange, random: () => number): number {
-  const ceiling = Math.min(range.maxMs, range.minMs * 2 ** (Math.min(attempt, 30) + 1))
+  const ceiling = Math.min(range.maxMs, range.minMs * 2 ** (attempt + 1))
   return range.minMs + random() * Math.max(0, ceiling - range.minMs)
 }

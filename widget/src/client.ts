@@ -1,11 +1,10 @@
 import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
 import { loadConfig } from './config.ts'
-import { toWidgetError, WidgetError } from './errors.ts'
-import { createEmitter, type Emitter, type Handler } from './events.ts'
+import { isOneSessionsEnd, toWidgetError, WidgetError } from './errors.ts'
+import { createEmitter, type Emitter } from './events.ts'
 import type { Identity } from './identity.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
-import type { OutboxEntry } from './outbox.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
@@ -45,6 +44,8 @@ export interface ServiceClientOptions {
 
 export type ServiceClient = ReturnType<typeof createServiceClient>
 
+const notStarted = () => Promise.reject(new WidgetError('not_started'))
+
 /** A draft is kept up to this length. */
 const longestDraft = 16_384
 
@@ -61,6 +62,7 @@ export function createServiceClient(
   emitter: Emitter<WidgetEventMap> = createEmitter<WidgetEventMap>(),
 ) {
   const { emit } = emitter
+  const pageContext = () => options.pageContext?.()
   const platform: Platform = {
     fetch: (...request) => fetch(...request),
     clock: systemClock,
@@ -81,8 +83,8 @@ export function createServiceClient(
     config: () => config,
     session: () => visit?.view(),
     messages: () => visit?.conversation.messages.all() ?? [],
-    pageContext: () => options.pageContext?.(),
-    grants: () => visit?.withGrant ?? (() => Promise.reject(new WidgetError('not_started'))),
+    pageContext,
+    grants: () => visit?.session.withGrant ?? notStarted,
   })
   let visit: Visit | undefined
   let starting: Promise<void> | undefined
@@ -131,25 +133,23 @@ export function createServiceClient(
       const body = sendable(text)
       if (body.trim() === '') throw new WidgetError('message_empty')
       if (body.length > (config?.limits.bodyMaxLength ?? 4_000)) throw new WidgetError('message_too_long')
-      const { locale, pageContext } = options
-      const input = { clientOperationId: platform.newId(), body, contentType: 'text' as const, locale }
-      const entry: OutboxEntry = {
-        input: { ...input, pageContext: pageContext?.() },
+      const { locale } = options
+      const message = visit.send({
+        input: { clientOperationId: platform.newId(), body, contentType: 'text', locale, pageContext: pageContext() },
         createdAt: new Date(platform.clock.now()).toISOString(),
-      }
-      const message = visit.send(entry)
+      })
       emit('message.queued', { message })
       if (!platform.lifecycle.isOnline()) emit('offline.submitted', { message })
       return message
     },
 
     /** Sends a failed message once more, as the same operation. False where there is none to send. */
-    retryMessage: (clientOperationId: string): boolean => visit?.retry(clientOperationId) ?? false,
+    retryMessage: (clientOperationId: string): boolean => visit?.outbox.retry(clientOperationId) ?? false,
 
     /** Loads the messages before the oldest one held. */
-    loadOlder: (): Promise<void> => visit?.loadOlder() ?? Promise.resolve(),
+    loadOlder: (): Promise<void> => visit?.history.loadOlder() ?? Promise.resolve(),
 
-    hasOlder: (): boolean => visit?.hasOlder() ?? false,
+    hasOlder: (): boolean => visit?.history.hasOlder() ?? false,
 
     messages: (): readonly WidgetMessage[] => visit?.conversation.messages.all() ?? [],
 
@@ -203,9 +203,7 @@ export function createServiceClient(
     ended: (): Readonly<{ event?: SessionEnd; code: string }> | undefined => ended,
 
     /** Subscribes to an event; the answer unsubscribes. */
-    on<Name extends keyof WidgetEventMap>(name: Name, handler: Handler<WidgetEventMap[Name]>): () => void {
-      return emitter.on(name, handler)
-    },
+    on: emitter.on,
   }
 
   /** @param asks whether the host is asked who the visitor is. */
@@ -299,11 +297,6 @@ export function createServiceClient(
     connection = state
     emit('connection.changed', { state })
   }
-}
-
-/** These end one session, and not the visitor's right to chat. */
-function isOneSessionsEnd(event: SessionEnd) {
-  return event === 'session.expired' || event === 'session.closed'
 }
 
 /** The text as the service takes it: newlines as such, no other control characters, no broken characters. */

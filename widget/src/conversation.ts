@@ -12,7 +12,7 @@ import type {
 } from './types.ts'
 
 /** Events whose data goes to the application as it came. */
-const passedOn = /^(typing|agent|conversation)\.\w+$|^session\.identified$/
+const passedOn = /^((typing|agent|conversation)\.|session\.identified$)/
 
 /** The messages held, and the events that tell the application what became of each: once, whichever way the news came. */
 export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit'>) {
@@ -117,7 +117,7 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
 
   function tellUnread() {
     const isUnread = ({ author, sequence }: WidgetMessage) =>
-      author.kind !== 'visitor' && sequence !== undefined && sequence > (readTo ?? sequence)
+      author.kind !== 'visitor' && sequence! > (readTo ?? sequence!)
     const count = messages.all().filter(isUnread).length
     if (count === unread) return
     unread = count

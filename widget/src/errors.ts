@@ -32,12 +32,12 @@ export interface RequestErrorFields {
  * envelope (section 2.5 of the specification); a network failure is retryable.
  */
 export class WidgetError extends Error {
-  readonly code: string
+  declare readonly code: string
   readonly status: number = 0
   readonly retryable: boolean = false
   readonly terminal: boolean = false
-  readonly retryAfterMs?: number
-  readonly correlationId?: string
+  declare readonly retryAfterMs?: number
+  declare readonly correlationId?: string
   readonly issues: readonly FieldIssue[] = []
 
   constructor(code: string, fields: RequestErrorFields = {}) {
@@ -63,6 +63,13 @@ const sessionEnds: Record<string, SessionEnd> = {
   SessionRevoked: 'session.revoked',
   VisitorBanned: 'visitor.banned',
   ConnectionDisabled: 'connection.disabled',
+}
+
+/** What each ends for good; two of them one session, and not the visitor's right to chat. */
+export const terminalEvents: readonly string[] = Object.values(sessionEnds)
+
+export function isOneSessionsEnd(event: SessionEnd) {
+  return event === 'session.expired' || event === 'session.closed'
 }
 
 /** The terminal event that an error code stands for; undefined where it is not the session that ended. */

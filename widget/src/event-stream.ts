@@ -1,5 +1,5 @@
 import { backoffDelay } from './backoff.ts'
-import { toWidgetError, type WidgetError } from './errors.ts'
+import { terminalEvents, toWidgetError, type WidgetError } from './errors.ts'
 import { readEvents } from './event-reader.ts'
 import { createPause } from './pause.ts'
 import type { LifecycleSignal, Platform, TimerId } from './platform.ts'
@@ -11,14 +11,6 @@ const stableAfterMs = 10_000
 /** Resets in a row, without a stable connection between them, before the stream gives up. */
 const resetsBeforeGivingUp = 3
 
-export const terminalEvents: readonly string[] = [
-  'session.expired',
-  'session.revoked',
-  'session.closed',
-  'visitor.banned',
-  'connection.disabled',
-] satisfies SessionEnd[]
-
 export interface EventStreamDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
   settings: { heartbeatMs: number; reconnectMinMs: number; reconnectMaxMs: number }
@@ -27,9 +19,9 @@ export interface EventStreamDeps {
   /** Makes one attempt; called with the position of that moment. */
   connect(position: StreamPosition, signal: AbortSignal): Promise<Response>
   /** Every event as it comes, before anything is made of it. */
-  onHeard?(event: StreamEvent): void
+  onHeard(event: StreamEvent): void
   /** A heartbeat came. */
-  onBeat?(): void
+  onBeat(): void
   /** An event not seen before, in order. */
   onEvent(event: StreamEvent): void
   onPosition(position: StreamPosition): void
@@ -75,7 +67,6 @@ export function createEventStream(deps: EventStreamDeps) {
 
   return {
     start() {
-      if (running) return
       running = true
       unsubscribe = lifecycle.subscribe(onLifecycle)
       void run()
@@ -118,14 +109,14 @@ export function createEventStream(deps: EventStreamDeps) {
           retryHintMs = ms
         },
         onHeartbeat(last) {
-          deps.onBeat?.()
+          deps.onBeat()
           void compare(last, controller)
         },
         // What could not be read is still in the history, if it was a message.
         onUnreadable: () => void deps.onBehind(position).catch(() => false),
         onEvent(event) {
           if (!running || controller.signal.aborted || reset) return
-          deps.onHeard?.(event)
+          deps.onHeard(event)
           if (event.type === 'replay.reset.required') {
             if (event.data.reauthenticationRequired === true) return end('replay.reset.required', reasonOf(event))
             reset = true
@@ -156,19 +147,17 @@ export function createEventStream(deps: EventStreamDeps) {
 
   async function startOver(): Promise<WidgetError | undefined> {
     resets += 1
-    if (resets > resetsBeforeGivingUp) {
-      giveUp(undefined)
-      return undefined
-    }
-    try {
-      position = await deps.onReset()
-      comparedTo = position.sequence
-      beforeHole = undefined
-      deps.onPosition(position)
-      return undefined
-    } catch (error) {
-      return toWidgetError(error)
-    }
+    if (resets > resetsBeforeGivingUp) giveUp(undefined)
+    else
+      try {
+        position = await deps.onReset()
+        comparedTo = position.sequence
+        beforeHole = undefined
+        deps.onPosition(position)
+      } catch (error) {
+        return toWidgetError(error)
+      }
+    return undefined
   }
 
   async function compare(lastSequence: number, controller: AbortController) {

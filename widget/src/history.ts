@@ -1,3 +1,4 @@
+import type { HistoryRange } from './api.ts'
 import type { MessageList } from './message-list.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
@@ -11,7 +12,7 @@ const beyondNewest = 2 ** 31 - 1
 
 export interface HistoryDeps {
   platform: Pick<Platform, 'clock' | 'random'>
-  fetchPage(range: { afterSequence?: number; beforeSequence?: number; limit: number }): Promise<HistoryPage>
+  fetchPage(range: HistoryRange): Promise<HistoryPage>
   messages: MessageList
   /** Takes in one message. `missed`: it should have come by the stream. */
   onMessage(message: ServiceMessage, missed: boolean): void
@@ -38,8 +39,8 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
 
     /** Loads the page before the oldest message shown. Calls while one is under way share it. */
     loadOlder(): Promise<void> {
-      const oldest = messages.all().find((message) => message.sequence !== undefined)?.sequence
-      if (!hasOlder || oldest === undefined) return Promise.resolve()
+      const oldest = messages.all().find(({ sequence }) => sequence)?.sequence
+      if (!hasOlder || !oldest) return Promise.resolve()
       older ??= fetchPage({ beforeSequence: oldest, limit: pageSize })
         .then((page) => {
           hasOlder = page.hasMore
@@ -59,8 +60,9 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
         const page = await fetchPage({ afterSequence, limit: pageSize })
         foundNew ||= page.messages.some((message) => !messages.byMessageId(message.messageId))
         take(page, true)
-        afterSequence = page.messages.at(-1)?.sequence ?? afterSequence
-        if (!page.hasMore || page.messages.length === 0) break
+        const last = page.messages.at(-1)
+        if (!page.hasMore || !last) break
+        afterSequence = last.sequence
       }
       return foundNew
     },

@@ -85,7 +85,7 @@ export function createIdentity(deps: IdentityDeps) {
         const draft = what.clearDraft || what.clearIdentity ? '' : visit?.draft()
         if (!visit || (what.clearIdentity && visit.session.isVerified())) await clear(visit)
         else if (what.closeSession) await close(visit, !what.clearIdentity)
-        else if (what.clearHistory) visit.clearHistory()
+        else if (what.clearHistory) clearHistory(visit)
         deps.current()?.session.remember({ draft })
       }),
   }
@@ -130,7 +130,7 @@ export function createIdentity(deps: IdentityDeps) {
   ): Promise<boolean> {
     const before = visit.session.content()
     if (!before) throw new WidgetError('session_ended', { terminal: true })
-    visit.hold()
+    hold(visit)
     try {
       const given = await ask(before, call)
       const { identity } = given.content
@@ -138,15 +138,34 @@ export function createIdentity(deps: IdentityDeps) {
       if (deps.current() !== visit) throw new WidgetError('session_ended', { terminal: true })
       const goesOn = given.content.sessionId === before.sessionId
       if (goesOn) {
-        visit.accept(given)
+        visit.session.accept(given)
+        const session = visit.view()
+        if (session) emit('session.ready', { session })
       } else {
         leave()
         await deps.begin(false, given)
       }
       return goesOn
     } finally {
-      visit.resume()
+      resume(visit)
     }
+  }
+
+  /** It is being settled whose session this is, so nothing is sent. */
+  function hold({ session, outbox }: Visit) {
+    session.hold()
+    outbox.stop()
+  }
+
+  function resume({ session, outbox, isOpened }: Visit) {
+    if (isOpened()) outbox.start()
+    session.release()
+  }
+
+  function clearHistory({ session, outbox, conversation }: Visit) {
+    session.remember({ hiddenTo: Math.max(conversation.lastSequence(), session.notes().position?.sequence ?? 0) })
+    outbox.dropFailed()
+    conversation.clear()
   }
 
   async function clear(visit: Visit | undefined): Promise<void> {
@@ -191,7 +210,8 @@ export function createIdentity(deps: IdentityDeps) {
 
   /** What a visit that has ended, or a page before, has left. */
   function forget() {
-    deps.shown()?.clearHistory()
+    const shown = deps.shown()
+    if (shown) clearHistory(shown)
     const stored = records.read()
     if (stored?.session) records.forgetSession(stored.clientInstanceId)
   }

@@ -38,7 +38,9 @@ const unloaded = {
   dismissRequest: undefined,
 }
 
-const answers = ['acknowledgeNavigation', 'acknowledgeScreenshot', 'uploadScreenshot', 'submitForm'] as const
+/** These wait for what is to be loaded and answer with a promise; of the quiet ones nobody hears that it could not be. */
+const answered = ['acknowledgeNavigation', 'acknowledgeScreenshot', 'uploadScreenshot', 'submitForm'] as const
+const quiet: readonly string[] = ['prepare', 'startTyping', 'updatePageContext']
 
 /**
  * What a chat has beside messages (typing, presence, forms, agents' requests, page reports) is fetched when it is first needed:
@@ -79,24 +81,24 @@ export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDep
       if (waiting[0]) load().catch(ignored)
     },
 
-    operations: {
-      ...each(Object.keys(unloaded) as (keyof typeof unloaded)[], (name) => (...given) => {
-        return features ? (features.operations[name] as Call)(...given) : unloaded[name]
-      }),
-      prepare: () => load().then(ignored, ignored),
-      ...each(answers, later),
-      ...each(['startTyping', 'updatePageContext'] as const, unanswered),
-    } as unknown as FeatureOperations,
+    operations: Object.fromEntries(
+      [...Object.keys(unloaded), ...answered, ...quiet].map((name) => [name, operation(name as keyof typeof unloaded)]),
+    ) as unknown as FeatureOperations,
   }
 
-  function later(name: keyof FeatureOperations): Call {
-    const run = ({ operations }: Features, given: unknown[]) => (operations[name] as Call)(...given)
-    return (...given) => (features ? run(features, given) : load().then((loaded) => run(loaded, given)))
-  }
-
-  /** Nobody waits for the answer. */
-  function unanswered(name: keyof FeatureOperations): Call {
-    return (...given) => void Promise.resolve(later(name)(...given)).catch(ignored)
+  function operation(name: keyof typeof unloaded) {
+    return (...given: unknown[]) => {
+      const run = ({ operations }: Features) => (operations[name] as (...given: unknown[]) => unknown)(...given)
+      if (features) return run(features)
+      if (name in unloaded) return unloaded[name]
+      if (quiet.includes(name)) return load().then(run).catch(ignored)
+      const asked = deps.grants()
+      return load().then((loaded) => {
+        // What one person asked for is not done as the next one.
+        if (asked !== deps.grants()) throw new WidgetError('session_ended', { terminal: true })
+        return run(loaded)
+      })
+    }
   }
 
   function load(): Promise<Features> {
@@ -117,10 +119,5 @@ export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDep
     return loading
   }
 }
-
-type Call = (...given: unknown[]) => unknown
-
-const each = <Name extends string>(names: readonly Name[], made: (name: Name) => Call) =>
-  Object.fromEntries(names.map((name) => [name, made(name)]))
 
 function ignored() {}

@@ -1,14 +1,7 @@
 import type { MessageState, ServiceMessage, WidgetMessage } from './types.ts'
 
-const rank: Record<MessageState, number> = {
-  pending: 0,
-  retrying: 0,
-  failed: 0,
-  queued: 1,
-  sent: 2,
-  delivered: 3,
-  read: 4,
-}
+/** What the service says of a message, in this order. What only the page says comes before all of it. */
+const progress: readonly MessageState[] = ['queued', 'sent', 'delivered', 'read']
 
 export type MessageList = ReturnType<typeof createMessageList>
 
@@ -79,8 +72,9 @@ export function createMessageList() {
 /** States only go forward: a late answer must not take back what an event has already told. */
 function laterState(current: MessageState | undefined, told: MessageState | undefined): MessageState {
   if (!current || !told) return told ?? current ?? 'queued'
-  if (told === 'failed') return rank[current] >= rank.delivered ? current : 'failed'
-  return rank[told] >= rank[current] ? told : current
+  const reached = progress.indexOf(current)
+  if (told === 'failed') return reached >= progress.indexOf('delivered') ? current : told
+  return progress.indexOf(told) >= reached ? told : current
 }
 
 function inOrder(messages: WidgetMessage[]): WidgetMessage[] {

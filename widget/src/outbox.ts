@@ -130,7 +130,7 @@ export function createOutbox(deps: OutboxDeps) {
   }
 
   function keep(now: OutboxEntry[]) {
-    if (now.length === 0 && entries.length === 0) return
+    if (now.length + entries.length === 0) return
     entries = now
     if (!disposed) deps.save(entries)
   }

@@ -62,7 +62,7 @@ export const systemClock: Clock = {
 /** A page that is always online and always visible: the default where there is no page. */
 export const steadyLifecycle: Lifecycle = { subscribe: () => () => {}, isOnline: () => true }
 
-/** 128 random bits in hexadecimal. `crypto.randomUUID` would not do: it is missing on pages of plain http. */
+/** 128 random bits, as four numbers. `crypto.randomUUID` would not do: it is missing on pages of plain http. */
 export function newRandomId(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return crypto.getRandomValues(new Uint32Array(4)).join('-')
 }

@@ -63,7 +63,7 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
     },
 
     writeOutbox(sessionId: string, entries: readonly OutboxEntry[]) {
-      if (entries.length > 0) storage.setItem(outboxKey, JSON.stringify({ sessionId, entries }))
+      if (entries[0]) storage.setItem(outboxKey, JSON.stringify({ sessionId, entries }))
       else storage.removeItem(outboxKey)
     },
   }

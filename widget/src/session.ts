@@ -1,14 +1,11 @@
 import type { Api } from './api.ts'
-import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { isOneSessionsEnd, sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { grantTimes } from './grant-times.ts'
 import { createPause, type Pause } from './pause.ts'
 import type { Platform, TimerId } from './platform.ts'
 import { retrying } from './retrying.ts'
 import type { SessionNotes, SessionRecord, SessionRecords } from './session-record.ts'
 import type { PageContext, SessionContent, SessionEnd, WidgetErrorDetail } from './types.ts'
-
-/** After these a reload must not begin anew by itself; the others end one session, not the visitor's right to chat. */
-const lastingEnds: readonly SessionEnd[] = ['session.revoked', 'visitor.banned', 'connection.disabled']
 
 /** A session that the service gave, and when it was asked for, by the browser's clock. */
 export interface GivenSession {
@@ -70,7 +67,10 @@ export function createSession(deps: SessionDeps) {
         // What the visitor was writing is theirs still, unless it may be someone else by now.
         if (isVerified()) records.forgetSession(clientInstanceId)
         record = { clientInstanceId, draft: isVerified() ? undefined : record.draft }
-        await create(clientInstanceId)
+        // The same input for each attempt: with another one the service would refuse the key.
+        const { siteKey: publicSiteKey, locale } = deps
+        const input = { publicSiteKey, clientInstanceId, locale, pageContext: deps.pageContext?.() }
+        await obtain((key) => api.createSession(input, key), pause)
       }
       if (over) return undefined
       scheduleRenewal()
@@ -141,17 +141,6 @@ export function createSession(deps: SessionDeps) {
     return grant
   }
 
-  async function create(clientInstanceId: string) {
-    // The same input for each attempt: with another one the service would refuse the key.
-    const input = {
-      publicSiteKey: deps.siteKey,
-      clientInstanceId,
-      locale: deps.locale,
-      pageContext: deps.pageContext?.(),
-    }
-    await obtain((key) => api.createSession(input, key), pause)
-  }
-
   /** Gets a session's content, over all failures that may pass; one that does not ends the session. */
   async function obtain(call: (key: string) => Promise<SessionContent>, between: Pick<Pause, 'wait'>) {
     const key = newId()
@@ -171,7 +160,7 @@ export function createSession(deps: SessionDeps) {
   function accept({ content, askedAtMs }: GivenSession) {
     if (over) return
     const moved = record!.session?.conversationId !== content.conversationId
-    const start = moved ? { readTo: content.replay.lastSequence, hiddenTo: 0 } : {}
+    const start = moved && { readTo: content.replay.lastSequence, hiddenTo: 0 }
     write({ ...record!, ...start, session: content, times: grantTimes(content, askedAtMs) })
     scheduleRenewal()
   }
@@ -223,8 +212,9 @@ export function createSession(deps: SessionDeps) {
       return
     }
     leave()
-    const lasting = event !== undefined && lastingEnds.includes(event)
-    if (record) records.forgetSession(record.clientInstanceId, lasting ? { event, code } : undefined)
+    // After a lasting end a reload must not begin anew by itself.
+    const lasting = event && !isOneSessionsEnd(event) ? { event, code } : undefined
+    if (record) records.forgetSession(record.clientInstanceId, lasting)
     deps.onEnd(event, code)
   }
 

@@ -1,4 +1,5 @@
-import { createEventStream, type EventStreamDeps, terminalEvents } from './event-stream.ts'
+import { terminalEvents } from './errors.ts'
+import { createEventStream, type EventStreamDeps } from './event-stream.ts'
 import type { LifecycleSignal, Platform, TabSeat, TimerId } from './platform.ts'
 import type { SessionEnd, StreamEvent } from './types.ts'
 
@@ -21,7 +22,7 @@ interface TabMessage {
 
 type StreamState = 'connecting' | 'online' | 'reconnecting'
 
-export interface TabStreamDeps extends EventStreamDeps {
+export interface TabStreamDeps extends Omit<EventStreamDeps, 'onHeard' | 'onBeat'> {
   platform: EventStreamDeps['platform'] & Pick<Platform, 'tabs'>
   /** The tabs of one session have one name, and no other tab has it. */
   name: string
@@ -76,7 +77,7 @@ export function createTabStream(deps: TabStreamDeps) {
   function lead() {
     leads = true
     goAlone()
-    tell({ at: position, state })
+    tellPosition()
   }
 
   function goAlone() {
@@ -90,12 +91,12 @@ export function createTabStream(deps: TabStreamDeps) {
         recent = event.type === 'replay.reset.required' ? [] : [...recent.slice(1 - recentAtMost), message]
         tell(message)
       },
-      onBeat: () => tell({ at: position, state }),
+      onBeat: tellPosition,
       onPosition: moveTo,
       onState(now) {
         state = now
         deps.onState(now)
-        tell({ at: position, state })
+        tellPosition()
       },
       onEnd(event, code) {
         stop()
@@ -113,6 +114,10 @@ export function createTabStream(deps: TabStreamDeps) {
     if (leads) seat?.post(message)
   }
 
+  function tellPosition() {
+    tell({ at: position, state })
+  }
+
   function moveTo(to: typeof position) {
     position = to
     deps.onPosition(to)
@@ -122,7 +127,7 @@ export function createTabStream(deps: TabStreamDeps) {
     const { ask: from, event, after = 0, at, state: told } = data as TabMessage
     if (from !== undefined) {
       for (const message of recent) if (message.event!.sequence > from) tell({ ...message, state })
-      return tell({ at: position, state })
+      return tellPosition()
     }
     if (stream) return
     wait(deps.settings.heartbeatMs * 3)

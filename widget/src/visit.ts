@@ -32,7 +32,7 @@ export interface VisitDeps {
   emit: Emitter<WidgetEventMap>['emit']
   config(): WidgetConfig | undefined
   /** Each event of the stream, once and in order, after the conversation has taken it: for what has events of its own. */
-  onEvent?(event: StreamEvent): void
+  onEvent(event: StreamEvent): void
   onConnection(state: ConnectionState): void
   /** Nothing is retried any more. What was waiting has been told as not sent. */
   onEnd(event: SessionEnd | undefined, code: string): void
@@ -96,12 +96,8 @@ export function createVisit(deps: VisitDeps) {
   return {
     session,
     conversation,
-
-    /** Makes a call of whatever route with the current grant; what ends the session is dealt with. */
-    withGrant,
-    retry: outbox.retry,
-    loadOlder: history.loadOlder,
-    hasOlder: history.hasOlder,
+    outbox,
+    history,
 
     /** The session without its credentials. */
     view(): SessionView | undefined {
@@ -137,22 +133,7 @@ export function createVisit(deps: VisitDeps) {
       void history.loadNewest().catch((error) => emit('error', toWidgetError(error).detail))
     },
 
-    /** Takes what became known of this very session. */
-    accept(given: GivenSession) {
-      session.accept(given)
-      if (opened) emit('session.ready', { session: this.view()! })
-    },
-
-    /** Sends nothing until `resume`: it is being settled whose session this is. */
-    hold() {
-      session.hold()
-      outbox.stop()
-    },
-
-    resume() {
-      if (opened) outbox.start()
-      session.release()
-    },
+    isOpened: () => opened,
 
     draft: () => (opened && session.notes().draft) || '',
 
@@ -160,12 +141,6 @@ export function createVisit(deps: VisitDeps) {
       const readTo = Math.max(conversation.lastSequence(), session.notes().readTo ?? 0)
       session.remember({ readTo })
       conversation.setReadTo(readTo)
-    },
-
-    clearHistory() {
-      session.remember({ hiddenTo: Math.max(conversation.lastSequence(), session.notes().position?.sequence ?? 0) })
-      outbox.dropFailed()
-      conversation.clear()
     },
 
     /** Stops everything for good. Given a failure, what was waiting is told as not sent. */
@@ -190,13 +165,12 @@ export function createVisit(deps: VisitDeps) {
       name: `service.widget.${sessionId}`,
       settings: { heartbeatMs: heartbeatSeconds * 1_000, reconnectMinMs, reconnectMaxMs },
       position: session.notes().position ?? { sequence: lastSequence },
-      connect: ({ sequence, lastEventId }, signal) =>
-        withGrant((grant) => api.events({ afterSequence: sequence, lastEventId }, grant, signal)),
+      connect: (position, signal) => withGrant((grant) => api.events(position, grant, signal)),
       onEvent(event) {
         conversation.takeEvent(event, outbox.settle)
         // Another tab of this session said who the visitor is.
         if (event.type === 'session.identified' && !session.isVerified()) session.refresh()
-        if (!closed) deps.onEvent?.(event)
+        if (!closed) deps.onEvent(event)
       },
       onPosition: (position) => session.remember({ position }),
       onBehind: (position) => history.fillFrom(position.sequence),
