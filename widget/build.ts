@@ -58,20 +58,20 @@ export async function buildWidgetIfStale(): Promise<BuiltFile[]> {
 
 async function dropOld(current: string[], keepOldMs: number) {
   const kept = new Set(current)
-  const hashed = (await filesIn(widgetDist)).filter((name) => name.startsWith('widget/') && !kept.has(name))
-  for (const name of hashed) {
+  // Not all of `dist`: another build's unfinished files come and go there.
+  const hashed = (await filesIn(join(widgetDist, 'widget'))).map((name) => join('widget', name))
+  for (const name of hashed.filter((each) => !kept.has(each))) {
     const path = join(widgetDist, name)
     if ((await modifiedAt(path)) < Date.now() - keepOldMs) await rm(path, { force: true })
   }
 }
 
-/** Paths of the files below a folder, leaving out what begins with a dot. */
+/** Paths of the files below a folder. */
 async function filesIn(path: string): Promise<string[]> {
   const entries = await readdir(path, { recursive: true, withFileTypes: true })
   return entries
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(path.length).replace(/^\//, ''))
-    .filter((name) => !name.startsWith('.'))
     .sort()
 }
 
