@@ -275,7 +275,7 @@ export function createCoreContext({
       await Promise.all(chores.map((chore) => chore.stop()))
       await conversationParts.drain()
       await log.drain()
-      await inbox.noted()
+      await inbox.drain()
       await wakeups.stop()
       await database.close()
     },

@@ -23,8 +23,9 @@ export interface Inbox {
   }): Promise<ConversationPage>
   /** Notes the messages of the last while again: those of a process that died before it could. */
   reconcile(): Promise<void>
-  /** Resolves when everything that was recorded here is noted. */
+  /** Resolves when everything that was recorded here by now is noted, or could not be. */
   noted(): Promise<void>
+  drain(): Promise<void>
 }
 
 /** How far back `reconcile` looks, in milliseconds. */
@@ -80,7 +81,7 @@ export function createInbox(dependencies: {
       validate(field('/limit', limit, integer(1, maxPage)))
       const end = pageToken === undefined ? undefined : readPageToken(pageToken)
       // What this process has just accepted is to be seen.
-      await writing.settled()
+      await writing.caughtUp()
       const found = await conversations.listActive({
         ...(workspaceId === undefined ? {} : { workspaceId }),
         ...(status && { status }),
@@ -108,6 +109,7 @@ export function createInbox(dependencies: {
       }
     },
 
-    noted: writing.settled,
+    noted: writing.caughtUp,
+    drain: writing.settled,
   }
 }

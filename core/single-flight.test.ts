@@ -64,4 +64,27 @@ describe('work done one run at a time', () => {
     await flight.settled()
     expect(rounds).toEqual([1, 3, 4])
   })
+
+  test('whoever waits for what is there now does not wait for what never stops coming', async () => {
+    let waiting = 1
+    let done = 0
+    let stopped = false
+    const flight = createSingleFlight(
+      () => !stopped && waiting > 0,
+      async () => {
+        done += waiting
+        waiting = 1
+        await new Promise(setImmediate)
+      },
+      { paceMs: 1 },
+    )
+    void flight.run()
+    await new Promise(setImmediate)
+    const recorded = done + waiting
+    await flight.caughtUp()
+    expect(done).toBeGreaterThanOrEqual(recorded)
+    stopped = true
+    await flight.settled()
+    await flight.caughtUp()
+  })
 })

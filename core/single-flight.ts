@@ -5,6 +5,8 @@ export interface SingleFlight {
   run(): Promise<void>
   /** Resolves when nothing runs, however it ended; work that keeps a pace is hurried. */
   settled(): Promise<void>
+  /** Resolves when a round that begins from now on is over, or nothing runs; hurried likewise. It ends under steady work, too. */
+  caughtUp(): Promise<void>
 }
 
 export interface SingleFlightOptions {
@@ -24,6 +26,15 @@ export function createSingleFlight(
   let running: Promise<void> | undefined
   let lastRoundAt = Number.NEGATIVE_INFINITY
   let hurried = new AbortController()
+  let begun = 0
+  let ended = 0
+  let roundOver = Promise.withResolvers<void>()
+
+  function endRound() {
+    ended = begun
+    roundOver.resolve()
+    roundOver = Promise.withResolvers()
+  }
 
   async function keepPace() {
     const waitMs = lastRoundAt + paceMs - performance.now()
@@ -38,11 +49,14 @@ export function createSingleFlight(
       await null
       while (hasMore()) {
         if (paceMs > 0) await keepPace()
+        begun += 1
         await round()
+        endRound()
       }
     } finally {
       // In the same turn as the last look: nothing can come up in between and be left lying.
       running = undefined
+      endRound()
     }
   }
 
@@ -55,6 +69,14 @@ export function createSingleFlight(
       while (running) {
         hurried.abort()
         await running.catch(() => {})
+      }
+      hurried = new AbortController()
+    },
+    async caughtUp() {
+      const next = begun + 1
+      while (running && ended < next) {
+        hurried.abort()
+        await roundOver.promise
       }
       hurried = new AbortController()
     },
