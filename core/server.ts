@@ -1,9 +1,9 @@
 import http from 'node:http'
 import http2 from 'node:http2'
 import net from 'node:net'
-import { createRouterTransport, type Transport } from '@connectrpc/connect'
-import { connectNodeAdapter } from '@connectrpc/connect-node'
+import { createConnectRouter, createRouterTransport, type Transport } from '@connectrpc/connect'
 import type { CoreContext } from './context.ts'
+import { createNodeHandler } from './services/node-handler.ts'
 import { coreRouterOptions, coreRoutes } from './services/router.ts'
 
 export interface CoreServer {
@@ -30,16 +30,13 @@ export async function serveCore(
   { host, port }: { host: string; port: number },
 ): Promise<CoreServer> {
   const shutdown = new AbortController()
-  const services = connectNodeAdapter({
-    routes: coreRoutes(core),
-    ...coreRouterOptions(core),
-    shutdownSignal: shutdown.signal,
-    fallback: async (request, response) => {
-      const status = await probe(core, request.url?.split('?')[0])
-      response.statusCode = status
-      response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
-    },
+  const router = createConnectRouter({ ...coreRouterOptions(core), shutdownSignal: shutdown.signal })
+  coreRoutes(core)(router)
+  const services = createNodeHandler(router, core.logger, async (request, response) => {
+    const status = await probe(core, request.url?.split('?')[0])
+    response.statusCode = status
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
   })
   const http1Server = http.createServer(services)
   const http2Server = http2.createServer({ settings: { initialWindowSize: 4 * 1024 * 1024 } }, services)

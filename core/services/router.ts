@@ -1,8 +1,8 @@
 import type { ConnectRouter, ConnectRouterOptions } from '@connectrpc/connect'
 import type { CoreContext } from '../context.ts'
-import { accessInterceptor } from './caller.ts'
+import { accessGate, tokenEndInterceptor } from './caller.ts'
 import { commandService } from './command.ts'
-import { errorInterceptor } from './connect-errors.ts'
+import { connectErrorOf, errorInterceptor } from './connect-errors.ts'
 import { leadService } from './lead.ts'
 import { messagingService } from './messaging.ts'
 import { sessionService } from './session.ts'
@@ -21,8 +21,14 @@ export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
 
 /** Options for whatever serves the routes. Messages are not compressed: between parts it costs more than it saves. */
 export function coreRouterOptions({ access, logger, now }: CoreContext): ConnectRouterOptions {
+  const admit = accessGate(access)
   return {
-    interceptors: [errorInterceptor(logger), accessInterceptor(access, now)],
+    async requestGate(context) {
+      await admit(context).catch((error) => {
+        throw connectErrorOf(error, context.url, logger)
+      })
+    },
+    interceptors: [errorInterceptor(logger), tokenEndInterceptor(now)],
     readMaxBytes: 16 * 1024 * 1024,
     acceptCompression: [],
   }

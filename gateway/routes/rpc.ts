@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http'
+import { fromBinary } from '@bufbuild/protobuf'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import { mediaTypeOf } from '../checks/content-type.ts'
 import { requireSameOrigin } from '../checks/same-origin.ts'
 import { refuseUrlCredentials } from '../checks/url-credentials.ts'
 import { operatorAuthorization } from '../checks/workspace-session.ts'
@@ -69,6 +71,7 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, chec
 
   app.post('/:service/:method', { config: { rate: 'rpc' } }, async (request, reply) => {
     const method = methodOf(request, methods)
+    requireMessage(method, request)
     const answer = await forward(proxy, method, request, reply)
     reply.code(answer.status)
     for (const name of ANSWER_HEADERS) {
@@ -88,6 +91,19 @@ function methodOf({ params }: FastifyRequest, methods: ReadonlyMap<string, Opera
   const found = methods.get(`/${service}/${method}`)
   if (found === undefined) throw new GatewayError('NotFound')
   return found
+}
+
+/**
+ * A message in the binary form is one, else `ValidationFailed`. A core's library would call it an internal error, which it
+ * is not. Compressed ones and frames are the core's to read.
+ */
+function requireMessage({ input }: OperatorMethod, { headers, body }: FastifyRequest): void {
+  if (mediaTypeOf(headers['content-type'] ?? '') !== 'application/proto' || headers['content-encoding']) return
+  try {
+    fromBinary(input, body as Buffer)
+  } catch (cause) {
+    throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'protobuf' }], cause })
+  }
 }
 
 function forward(proxy: CoreProxy, method: OperatorMethod, request: FastifyRequest, reply: FastifyReply) {
