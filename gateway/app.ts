@@ -8,6 +8,7 @@ import { allowKnownOrigin } from './checks/origin.ts'
 import { createRateCheck } from './checks/rate.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
+import { createCallBudget } from './core/bounded-transport.ts'
 import { createCore } from './core/core.ts'
 import { createGrants } from './core/grants.ts'
 import { createOrigins } from './core/origins.ts'
@@ -17,6 +18,7 @@ import { docsRoutes, takeNamedOrigin } from './docs/docs-routes.ts'
 import { GatewayError, toGatewayError, unavailable } from './errors.ts'
 import { createEventHub } from './events/event-hub.ts'
 import { createEventStreams } from './events/event-streams.ts'
+import { boundConnections } from './plugins/connections.ts'
 import { answerFailures, sendFailure } from './plugins/failures.ts'
 import { answerMalformedRequest, takeOverNodeAnswers } from './plugins/malformed-requests.ts'
 import { logRequests } from './plugins/request-log.ts'
@@ -32,6 +34,9 @@ import { ajvOptions, validationError } from './schemas/validation.ts'
 import { createSendBatcher } from './send-batcher.ts'
 import { createSharedBuckets } from './shared-rate-limiter.ts'
 
+/** How often connections are looked at for requests that take too long to arrive. */
+const CONNECTIONS_CHECK_MS = 1_000
+
 /** The gateway: the public JSON and SSE contract in front of the cores. It listens when told to. */
 export function createGateway(deps: {
   config: Config
@@ -44,7 +49,8 @@ export function createGateway(deps: {
 }): FastifyInstance {
   const { config, transports, logger, staticFolders = {}, clock = systemClock(), random = Math.random } = deps
   const { now } = clock
-  const core = createCore({ transports, token: config.CORE_TOKEN, deadlineMs: config.CORE_DEADLINE_MS, now })
+  const budget = createCallBudget(config.CORE_CALLS_MAX)
+  const core = createCore({ transports, token: config.CORE_TOKEN, budget, deadlineMs: config.CORE_DEADLINE_MS, now })
   const origins = createOrigins({ core, freshMs: config.ORIGIN_FRESH_MS, max: config.ORIGINS_MAX, now })
   const grants = createGrants({ core, max: config.GRANTS_MAX, recheckMs: config.GRANT_RECHECK_MS, now })
   const batcher = createSendBatcher({ core, rpcsMax: config.SEND_RPCS_MAX, queueMax: config.SEND_QUEUE_MAX })
@@ -63,7 +69,12 @@ export function createGateway(deps: {
     trustProxy: trustedProxies(config),
     requestTimeout: config.REQUEST_TIMEOUT_MS,
     return503OnClosing: false,
-    http: { requireHostHeader: false },
+    http: {
+      requireHostHeader: false,
+      maxHeaderSize: config.HEADERS_MAX_BYTES,
+      headersTimeout: Math.min(config.HEADERS_TIMEOUT_MS, config.REQUEST_TIMEOUT_MS),
+      connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
+    },
     routerOptions: { maxParamLength: 128 },
     ajv: ajvOptions,
     schemaErrorFormatter: validationError,
@@ -100,6 +111,9 @@ export function createGateway(deps: {
   answerFailures(app, config.BODY_LIMIT_BYTES)
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
   takeOverNodeAnswers(app)
+  if (config.TRUST_PROXY === false) {
+    boundConnections(app, Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR))
+  }
   logRequests(app)
   app.register(helmet, SECURITY_HEADERS)
   if (config.API_DOCS === 'on') {
@@ -116,7 +130,7 @@ export function createGateway(deps: {
   })
   const checkRate = createRateCheck(config, now, sharedBuckets)
   app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
-  if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, checkRate, now })
+  if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, budget, checkRate, now })
   app.register(widgetRoutes, {
     prefix: WIDGET_PREFIX,
     config,

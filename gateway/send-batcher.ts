@@ -47,7 +47,7 @@ export function createSendBatcher(options: { core: Core; rpcsMax: number; queueM
 
   async function deliver(batch: Waiting[]): Promise<void> {
     try {
-      const { results } = await options.core.messaging.sendVisitorMessages(
+      const { results } = await options.core.sends.sendVisitorMessages(
         { messages: batch.map(({ message }) => message) },
         // The call is nobody's alone, so it has a correlation of its own.
         { headers: { 'x-correlation-id': randomUUID() } },

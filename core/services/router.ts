@@ -1,5 +1,6 @@
 import type { ConnectRouter, ConnectRouterOptions } from '@connectrpc/connect'
 import type { CoreContext } from '../context.ts'
+import { callBound } from './call-bound.ts'
 import { accessGate, tokenEndInterceptor } from './caller.ts'
 import { commandService } from './command.ts'
 import { connectErrorOf, errorInterceptor } from './connect-errors.ts'
@@ -20,13 +21,17 @@ export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
 }
 
 /** Options for whatever serves the routes. Messages are not compressed: between parts it costs more than it saves. */
-export function coreRouterOptions({ access, logger, now }: CoreContext): ConnectRouterOptions {
+export function coreRouterOptions({ access, config, logger, now }: CoreContext): ConnectRouterOptions {
   const admit = accessGate(access)
+  const takeOn = callBound(config.CALLS_MAX)
   return {
     async requestGate(context) {
-      await admit(context).catch((error) => {
+      try {
+        await admit(context)
+        takeOn(context)
+      } catch (error) {
         throw connectErrorOf(error, context.url, logger)
-      })
+      }
     },
     interceptors: [errorInterceptor(logger), tokenEndInterceptor(now)],
     readMaxBytes: 16 * 1024 * 1024,

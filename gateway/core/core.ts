@@ -5,6 +5,7 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { createFailoverTransport } from '../../core-client/failover-transport.ts'
+import { type CallBudget, createBoundedTransport } from './bounded-transport.ts'
 
 /** The cores, as the routes see them: one. */
 export interface Core {
@@ -12,6 +13,8 @@ export interface Core {
   messaging: Client<typeof MessagingService>
   commands: Client<typeof CommandService>
   leads: Client<typeof LeadService>
+  /** Sends, which have a queue and a bound of their own. */
+  sends: Pick<Client<typeof MessagingService>, 'sendVisitorMessages'>
   /** The event call of each core apart, since a stream cannot change cores by itself. */
   watchers: Pick<Client<typeof MessagingService>, 'watchEvents'>[]
   /** Tells that a core was seen alive. */
@@ -23,23 +26,26 @@ export interface Core {
 const READINESS_FRESH_MS = 1_000
 const READINESS_DEADLINE_MS = 2_000
 
-/** Clients of the cores: service token on every call, a deadline on every unary one, failover between cores. */
+/** Clients of the cores: service token on every call, a deadline on every unary one, failover between cores, a bound on what is under way. */
 export function createCore(options: {
   transports: Transport[]
   token: string
+  budget: CallBudget
   deadlineMs: number
   now: () => number
 }): Core {
   const authorized = options.transports.map((transport) => createAuthorizedTransport(transport, options.token))
   const failover = createFailoverTransport({ transports: authorized, deadlineMs: options.deadlineMs, now: options.now })
-  const sessions = createClient(SessionService, failover)
+  const bounded = createBoundedTransport(failover, options.budget)
+  const sessions = createClient(SessionService, bounded)
   let readiness: { at: number; answer: Promise<boolean> } | undefined
 
   return {
     sessions,
-    messaging: createClient(MessagingService, failover),
-    commands: createClient(CommandService, failover),
-    leads: createClient(LeadService, failover),
+    messaging: createClient(MessagingService, bounded),
+    commands: createClient(CommandService, bounded),
+    leads: createClient(LeadService, bounded),
+    sends: createClient(MessagingService, failover),
     watchers: authorized.map((transport) => createClient(MessagingService, transport)),
     revive: failover.revive,
     isReady() {

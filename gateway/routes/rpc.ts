@@ -6,6 +6,7 @@ import { requireSameOrigin } from '../checks/same-origin.ts'
 import { refuseUrlCredentials } from '../checks/url-credentials.ts'
 import { operatorAuthorization } from '../checks/workspace-session.ts'
 import type { Config } from '../config.ts'
+import type { CallBudget } from '../core/bounded-transport.ts'
 import { GatewayError, unavailable } from '../errors.ts'
 import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
 import { readBody } from '../request-body.ts'
@@ -35,6 +36,7 @@ const ANSWER_HEADERS = [
 
 interface RpcDeps {
   config: Pick<Config, 'CORE_URLS' | 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES'>
+  budget: CallBudget
   checkRate: preHandlerAsyncHookHandler
   now: () => number
 }
@@ -43,7 +45,7 @@ interface RpcDeps {
  * POST /rpc/{service}/{method}: the operators' methods of the internal services, for the console in the browser. Connect
  * protocol only. The workspace session goes on to the core, which alone can verify it and says what it may do.
  */
-export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, checkRate, now }) => {
+export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, budget, checkRate, now }) => {
   const methods = operatorMethods()
   const open = new Set<MessageStream>()
   const proxy = createCoreProxy({ urls: config.CORE_URLS, deadlineMs: config.CORE_DEADLINE_MS, now })
@@ -72,7 +74,7 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, chec
   app.post('/:service/:method', { config: { rate: 'rpc' } }, async (request, reply) => {
     const method = methodOf(request, methods)
     requireMessage(method, request)
-    const answer = await forward(proxy, method, request, reply)
+    const answer = await budget.run(() => forward(proxy, method, request, reply))
     reply.code(answer.status)
     for (const name of ANSWER_HEADERS) {
       const value = answer.headers[name]

@@ -6,7 +6,7 @@ import { bytesOf, sendRaw } from './raw-client.ts'
 import { operationsOf, routeCases, strangeRequests } from './route-cases.ts'
 import { rpcCases, servedMethods } from './rpc-cases.ts'
 import { createRpcClient } from './rpc-client.ts'
-import { newScene } from './scene.ts'
+import { mendSite, newScene } from './scene.ts'
 
 export interface Finding {
   /** `POST …/messages` or the method's name. */
@@ -94,6 +94,7 @@ export async function fuzz({ stack, seed, casesEach, goesOn }: FuzzOptions): Pro
 
   for (let round = 0; await goesOn(round); round += 1) {
     const roundSeed = seed + round * 10_000
+    await mendSite(stack)
     await inParallel(await routeWork(roundSeed))
     await inParallel(await rpcWork(roundSeed))
   }

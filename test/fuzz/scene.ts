@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
 import { signAssertion } from '../support/assertion.ts'
 import { imageOf } from '../support/images.ts'
 import { type Operator, operatorOf } from '../support/operator.ts'
@@ -17,6 +18,13 @@ export interface Scene {
   serviceTokens: { operator: string; gateway: string; delivery: string }
   workspaceSession: string
   picture: Uint8Array
+}
+
+/** Cases may switch off what others need. */
+export async function mendSite({ demo, cores }: Stack): Promise<void> {
+  const { workspaces } = operatorOf(cores[0]!.url, demo.serviceToken)
+  await workspaces.setConnectionStatus({ connectionId: 'con_demo', status: ConnectionStatus.ENABLED })
+  await workspaces.updateInstallation({ siteKey: demo.siteKey, enabled: true, origins: [demo.origin] })
 }
 
 /** A new session, conversation, command, lead and delivery, so that good requests find what they name. */
