@@ -53,7 +53,13 @@ export function createGateway(deps: {
   const core = createCore({ transports, token: config.CORE_TOKEN, budget, deadlineMs: config.CORE_DEADLINE_MS, now })
   const origins = createOrigins({ core, freshMs: config.ORIGIN_FRESH_MS, max: config.ORIGINS_MAX, now })
   const grants = createGrants({ core, max: config.GRANTS_MAX, recheckMs: config.GRANT_RECHECK_MS, now })
-  const batcher = createSendBatcher({ core, rpcsMax: config.SEND_RPCS_MAX, queueMax: config.SEND_QUEUE_MAX })
+  const batcher = createSendBatcher({
+    core,
+    rpcsMax: config.SEND_RPCS_MAX,
+    queueMax: config.SEND_QUEUE_MAX,
+    waitMaxMs: config.CORE_DEADLINE_MS,
+    now,
+  })
   const hub = createEventHub({ core, clock, random, logger, orphanMs: config.STREAM_ORPHAN_SECONDS * 1000 })
   const streams = createEventStreams({ hub, config, clock, random })
   const sharedBuckets =

@@ -69,7 +69,12 @@ export const SettingsSchema = Type.Object({
     'Open connections of one client address, times RATE_LIMIT_FACTOR. Behind trusted proxies it is theirs to bound.',
   ),
 
-  CORE_DEADLINE_MS: whole(10_000, 100, 120_000, 'Longest that one call to a core may take.'),
+  CORE_DEADLINE_MS: whole(
+    10_000,
+    100,
+    120_000,
+    'Longest that one call to a core may take, and a send wait for its turn.',
+  ),
   CORE_CALLS_MAX: whole(1_000, 1, 1e6, 'Calls to the cores that may be under way, sends apart; beyond it 503.'),
   ORIGIN_FRESH_MS: whole(
     5_000,

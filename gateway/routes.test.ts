@@ -174,6 +174,21 @@ describe('messages', () => {
     expect(statuses.sort()).toEqual([202, 202, 503])
   })
 
+  test('that waited too long for their turn are shed, and not sent after all', async () => {
+    const { call, core, clock } = await startTestGateway({ env: { SEND_RPCS_MAX: '1', CORE_DEADLINE_MS: '2000' } })
+    const { promise: never } = Promise.withResolvers<never>()
+    core.onSend = () => never
+    const send = (id: string) =>
+      call('POST', '/messages', { body: message(id), headers: { 'idempotency-key': id } }).then(({ status }) => status)
+    const first = send('op-1')
+    await expect.poll(() => core.count('sendVisitorMessages')).toBe(1)
+    const late = send('op-2')
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    clock.advance(2_000)
+    expect([await first, await late]).toEqual([503, 503])
+    expect(core.count('sendVisitorMessages')).toBe(1)
+  })
+
   test('of the history have only the fields they have', async () => {
     const { call } = await startTestGateway()
     expect(await (await call('GET', '/messages')).json()).toEqual({

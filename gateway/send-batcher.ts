@@ -14,6 +14,7 @@ export interface SendBatcher {
 
 interface Waiting {
   message: VisitorMessage
+  since: number
   accept: (message: AcceptedMessage) => void
   refuse: (error: Error) => void
 }
@@ -26,13 +27,21 @@ const CONTEXT_MAX_BYTES = 4096
 /**
  * Groups concurrent sends into shared calls, without a timer: whatever arrived while the calls before were in flight is
  * the next one. A failed call fails each of its messages with a retryable `ServiceUnavailable`, since the outcome is
- * unknown and the operation id makes a repeat safe; so does a full queue, at once.
+ * unknown and the operation id makes a repeat safe; so does a full queue, at once, and the wait for a turn that lasts
+ * `waitMaxMs`: behind calls that fail only at their deadlines a queue would be far longer than anybody waits.
  */
-export function createSendBatcher(options: { core: Core; rpcsMax: number; queueMax: number }): SendBatcher {
+export function createSendBatcher(options: {
+  core: Core
+  rpcsMax: number
+  queueMax: number
+  waitMaxMs: number
+  now: () => number
+}): SendBatcher {
   let queue: Waiting[] = []
   let inFlight = 0
 
   function dispatch(): void {
+    refuseLate()
     while (inFlight < options.rpcsMax && queue.length > 0) {
       const size = batchSize(queue)
       const batch = queue.slice(0, size)
@@ -43,6 +52,13 @@ export function createSendBatcher(options: { core: Core; rpcsMax: number; queueM
         dispatch()
       })
     }
+  }
+
+  /** The queue is in the order of arrival. */
+  function refuseLate(): void {
+    const begin = options.now() - options.waitMaxMs
+    const late = queue.findIndex(({ since }) => since > begin)
+    for (const { refuse } of queue.splice(0, late < 0 ? queue.length : late)) refuse(unavailable())
   }
 
   async function deliver(batch: Waiting[]): Promise<void> {
@@ -62,7 +78,7 @@ export function createSendBatcher(options: { core: Core; rpcsMax: number; queueM
     send(message) {
       if (queue.length >= options.queueMax) return Promise.reject(unavailable())
       return new Promise((accept, refuse) => {
-        queue.push({ message, accept, refuse })
+        queue.push({ message, since: options.now(), accept, refuse })
         // Requests of the same turn of the event loop go together.
         if (queue.length === 1) setImmediate(dispatch)
       })

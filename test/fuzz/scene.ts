@@ -20,11 +20,23 @@ export interface Scene {
   picture: Uint8Array
 }
 
+/** All of them, so that every route is there. */
+const capabilities = {
+  identity: true,
+  typing: true,
+  pageContext: true,
+  navigation: true,
+  screenshots: true,
+  preChatForm: true,
+  offlineForm: true,
+  messageRetryRoute: true,
+}
+
 /** Cases may switch off what others need. */
 export async function mendSite({ demo, cores }: Stack): Promise<void> {
   const { workspaces } = operatorOf(cores[0]!.url, demo.serviceToken)
   await workspaces.setConnectionStatus({ connectionId: 'con_demo', status: ConnectionStatus.ENABLED })
-  await workspaces.updateInstallation({ siteKey: demo.siteKey, enabled: true, origins: [demo.origin] })
+  await workspaces.updateInstallation({ siteKey: demo.siteKey, enabled: true, origins: [demo.origin], capabilities })
 }
 
 /** A new session, conversation, command, lead and delivery, so that good requests find what they name. */
