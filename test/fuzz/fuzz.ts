@@ -1,10 +1,11 @@
 import fc from 'fast-check'
+import { servedMethods } from '../../core/test-operator-calls.ts'
 import { type DocumentCheck, loadDocument } from '../conformance/document-check.ts'
 import type { Stack } from '../support/stack.ts'
-import { routeProblems, rpcProblems } from './judgements.ts'
+import { brokenOffProblems, routeProblems, rpcProblems } from './judgements.ts'
 import { bytesOf, sendRaw } from './raw-client.ts'
 import { operationsOf, routeCases, strangeRequests } from './route-cases.ts'
-import { rpcCases, servedMethods } from './rpc-cases.ts'
+import { rpcCases } from './rpc-cases.ts'
 import { createRpcClient } from './rpc-client.ts'
 import { mendSite, newScene } from './scene.ts'
 
@@ -42,7 +43,7 @@ export async function fuzz({ stack, seed, casesEach, goesOn }: FuzzOptions): Pro
   const gatewayUrl = stack.gateways[0]!.url
   const document = await loadDocument(gatewayUrl)
   const operations = operationsOf(await (await fetch(`${gatewayUrl}/docs/openapi.json`)).json())
-  const methods = servedMethods()
+  const methods = servedMethods().map(([, method]) => method)
   const client = createRpcClient(stack.cores[0]!.url)
   const report: FuzzReport = {
     routes: operations.length,
@@ -85,7 +86,8 @@ export async function fuzz({ stack, seed, casesEach, goesOn }: FuzzOptions): Pro
         .map((request) => () => {
           const written = `${JSON.stringify(request.headers)} ${shown(Buffer.from(request.body))}`
           return judge(`${method.parent.name}.${method.name}`, roundSeed, written, async () => {
-            const answer = await client.call(request)
+            const answer = await client.call(request).catch((error: Error) => error)
+            if (answer instanceof Error) return [0, brokenOffProblems(request, answer)]
             return [answer.status, rpcProblems(answer)]
           })
         }),

@@ -1,6 +1,6 @@
 import type { DocumentCheck } from '../conformance/document-check.ts'
 import type { RawAnswer, RawRequest } from './raw-client.ts'
-import type { RpcAnswer } from './rpc-client.ts'
+import type { RpcAnswer, RpcRequest } from './rpc-client.ts'
 
 /** What no answer may show (specification, section 7). */
 const internals = /\n\s+at .+:\d+:\d+|node_modules|mongodb|ECONN[A-Z]|E11000|ConnectError|\.ts:\d|[a-z]Error: /
@@ -81,4 +81,10 @@ export function rpcProblems({ status, headers, trailers, body }: RpcAnswer): str
   const grpc = trailers['grpc-status'] ?? headers['grpc-status'] ?? /grpc-status: ?(\d+)/i.exec(text)?.[1]
   if (grpc !== undefined && oursInGrpc.has(grpc)) problems.push(`says gRPC status ${grpc}: ${text.slice(-300)}`)
   return problems
+}
+
+/** gRPC says what is wrong in a header. Half a character of broken JSON does not go into one, so such a call is broken off. */
+export function brokenOffProblems({ headers }: RpcRequest, error: Error): string[] {
+  const inHeader = /^application\/grpc(-web)?\+json/.test(headers['content-type'] ?? '')
+  return inHeader && error.message.includes('NGHTTP2_INTERNAL_ERROR') ? [] : [error.message]
 }

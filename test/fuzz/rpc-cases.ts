@@ -1,21 +1,11 @@
 import { type DescMethod, fromJson, getOption, toBinary } from '@bufbuild/protobuf'
-import { createConnectRouter } from '@connectrpc/connect'
 import fc from 'fast-check'
 import { scope } from '#proto/access/v1/access_pb.js'
-import { readCoreConfig } from '../../core/config.ts'
-import { coreRoutes } from '../../core/services/router.ts'
 import { messagesOf } from './message-values.ts'
 import { brokenBytes, nearlyGood } from './mutations.ts'
 import { nastyBodies } from './nasty-values.ts'
 import type { RpcRequest } from './rpc-client.ts'
 import type { Scene } from './scene.ts'
-
-/** Every method that a core serves, as its router knows them. */
-export function servedMethods(): DescMethod[] {
-  const router = createConnectRouter({ grpc: false, grpcWeb: false })
-  coreRoutes({ config: readCoreConfig({}) } as never)(router)
-  return router.handlers.map(({ method }) => method)
-}
 
 type Format = 'json' | 'proto'
 
