@@ -22,7 +22,7 @@ import { boundConnections } from './plugins/connections.ts'
 import { answerFailures, sendFailure } from './plugins/failures.ts'
 import { answerMalformedRequest, takeOverNodeAnswers } from './plugins/malformed-requests.ts'
 import { logRequests } from './plugins/request-log.ts'
-import { SECURITY_HEADERS } from './plugins/security-headers.ts'
+import { BARE_SECURITY_HEADERS, SECURITY_HEADERS } from './plugins/security-headers.ts'
 import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
 import { acceptJsonBodies } from './request-body.ts'
 import { healthRoutes } from './routes/health.ts'
@@ -86,7 +86,7 @@ export function createGateway(deps: {
     schemaErrorFormatter: validationError,
     clientErrorHandler: answerMalformedRequest,
     frameworkErrors: async (error, request, reply) => {
-      reply.header('x-correlation-id', request.id)
+      reply.headers({ 'x-correlation-id': request.id, ...BARE_SECURITY_HEADERS })
       if (request.raw.url?.startsWith(`${WIDGET_PREFIX}/`)) await allowKnownOrigin(origins, reply)
       sendFailure(toGatewayError(error), reply)
     },

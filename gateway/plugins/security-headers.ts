@@ -19,3 +19,12 @@ export const SECURITY_HEADERS: FastifyHelmetOptions = {
   permittedCrossDomainPolicies: false,
   xssFilter: false,
 }
+
+/** The same, for answers that are written before there is a request for a plugin to look at. */
+export const BARE_SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'cross-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}

@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     root: join(import.meta.dirname, '../..'),
     include: ['test/fuzz/long.fuzz.ts'],
-    globalSetup: ['test/support/engine-setup.ts', 'test/support/process-output.ts'],
+    globalSetup: ['test/support/process-output.ts', 'test/support/engine-setup.ts'],
     testTimeout: 86_400_000,
     hookTimeout: 60_000,
     teardownTimeout: 20_000,
