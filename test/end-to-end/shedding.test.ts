@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { memoryOf } from '../fuzz/memory.ts'
+import { memoryOf } from '../support/memory.ts'
 import { freePort, startProcess } from '../support/processes.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { until } from '../support/until.ts'

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { memoryOf } from '../support/memory.ts'
+import { nastyTexts } from '../support/nasty-values.ts'
 import { operatorOf } from '../support/operator.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { startVisitor } from '../support/visitor.ts'
 import { fuzz } from './fuzz.ts'
-import { memoryOf } from './memory.ts'
-import { nastyTexts } from './nasty-values.ts'
 
 const database = testDatabase()
 /** Far beyond what a thousand requests may need, and less than what they would leave behind if each was kept. */

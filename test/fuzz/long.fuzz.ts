@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
+import { memoryOf } from '../support/memory.ts'
 import { startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
+import { fuzzConfig } from './config.ts'
 import { fuzz } from './fuzz.ts'
-import { memoryOf } from './memory.ts'
 
 const database = testDatabase()
-const seed = Number(process.env.FUZZ_SEED)
-const minutes = Number(process.env.FUZZ_MINUTES)
+const { FUZZ_SEED: seed, FUZZ_MINUTES: minutes } = fuzzConfig()
 /** Node's collector takes its time; what leaks on each case is far beyond this after some minutes. */
 const growthMaxMiB = 200
 

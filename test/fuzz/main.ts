@@ -9,12 +9,9 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '5' },
   },
 })
-const [seed, minutes] = [Number(values.seed), Number(values.minutes)]
-if (!Number.isSafeInteger(seed) || !(minutes > 0)) {
-  console.error('usage: npm run fuzz -- [--seed <whole number>] [--minutes <minutes>]')
-  process.exit(1)
-}
-process.env.FUZZ_SEED = String(seed)
-process.env.FUZZ_MINUTES = String(minutes)
-const vitest = await startVitest('test', [], { config: join(import.meta.dirname, 'vitest.config.ts'), watch: false })
+const vitest = await startVitest('test', [], {
+  config: join(import.meta.dirname, 'vitest.config.ts'),
+  watch: false,
+  env: { FUZZ_SEED: values.seed, FUZZ_MINUTES: values.minutes },
+})
 await vitest.close()

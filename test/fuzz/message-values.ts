@@ -1,7 +1,7 @@
 import type { DescField, DescMessage } from '@bufbuild/protobuf'
 import { ScalarType } from '@bufbuild/protobuf'
 import fc from 'fast-check'
-import { nastyTexts } from './nasty-values.ts'
+import { nastyTexts } from '../support/nasty-values.ts'
 import type { KnownValues } from './schema-values.ts'
 
 const depthMax = 4

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { brokenBytes, nearlyGood } from './mutations.ts'
-import { nastyBodies, nastyText } from './nasty-values.ts'
+import { brokenBytes, nearlyGood } from '../support/mutations.ts'
+import { nastyBodies, nastyText } from '../support/nasty-values.ts'
 import type { RawRequest } from './raw-client.ts'
 import type { Scene } from './scene.ts'
 import { valuesOf } from './schema-values.ts'

@@ -1,9 +1,9 @@
 import { type DescMethod, fromJson, getOption, toBinary } from '@bufbuild/protobuf'
 import fc from 'fast-check'
 import { scope } from '#proto/access/v1/access_pb.js'
+import { brokenBytes, nearlyGood } from '../support/mutations.ts'
+import { nastyBodies } from '../support/nasty-values.ts'
 import { messagesOf } from './message-values.ts'
-import { brokenBytes, nearlyGood } from './mutations.ts'
-import { nastyBodies } from './nasty-values.ts'
 import type { RpcRequest } from './rpc-client.ts'
 import type { Scene } from './scene.ts'
 

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { Stack } from '../support/stack.ts'
+import type { Stack } from './stack.ts'
 
 /** Memory that the processes of a stack hold at this moment, in MiB, by name. */
 export async function memoryOf({ cores, gateways }: Stack): Promise<Record<string, number>> {
