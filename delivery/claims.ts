@@ -2,6 +2,7 @@ import { type Client, Code, ConnectError } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { inSpan, newTrace } from '../observability/tracing.ts'
 import type { Backoff } from './backoff.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import type { OpenDeliveries } from './open-deliveries.ts'
@@ -62,7 +63,10 @@ export function createClaims(options: {
   const cap = (left: number) => Math.max(1, Math.min(perDestination, Math.floor((left - share(left)) / 2)))
   const isTight = () => open.anyFull() || cap(free()) < perDestination
 
-  async function claim(wait: number, signal: AbortSignal): Promise<number> {
+  const claim = (wait: number, signal: AbortSignal) =>
+    inSpan('claim deliveries', { parent: newTrace }, () => ask(wait, signal))
+
+  async function ask(wait: number, signal: AbortSignal): Promise<number> {
     const left = free()
     const limit = share(left)
     reserved += limit

@@ -16,7 +16,6 @@ export function createDeliveryMetrics() {
       'outcome',
     ]),
     running: gauge('service_delivery_attempts_running', 'Attempts under way; DELIVERY_CONCURRENCY at most.'),
-    ready: gauge('service_delivery_ready', 'Deliveries held that wait for nothing but a place.'),
     unreported: gauge('service_delivery_unreported', 'Results that no core has taken yet.'),
     idleConnections: gauge(
       'service_delivery_idle_connections',

@@ -70,9 +70,8 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   const interrupted = new AbortController()
   let stopping = false
 
-  readAtScrape([metrics.running, metrics.ready, metrics.unreported, metrics.idleConnections], () => [
+  readAtScrape([metrics.running, metrics.unreported, metrics.idleConnections], () => [
     running.size,
-    open.ready(),
     reports.backlog(),
     sender.idleConnections(),
   ])

@@ -30,6 +30,9 @@ export async function startTracing(serviceName: string): Promise<() => Promise<v
   return () => stop().catch(() => {})
 }
 
+/** No trace: what is done in it begins one. */
+export const newTrace: Context = ROOT_CONTEXT
+
 export const activeContext = (): Context => context.active()
 
 /** Runs within a span of this name, and ends it: with a status of failure where the work fails, never with its text. */
