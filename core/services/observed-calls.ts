@@ -1,13 +1,19 @@
 import { ConnectError, type Interceptor } from '@connectrpc/connect'
+import type { Logger } from 'pino'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { contextOf, inSpan, SpanKind } from '../../observability/tracing.ts'
 import type { CoreMetrics } from '../metrics.ts'
+import { correlationIdOf } from './connect-errors.ts'
 
-/** Counts, measures and traces every call. A call with a stream counts at its end, and has neither time nor span. */
-export function observeCalls({ calls, callDuration }: CoreMetrics): Interceptor {
+/** Counts, measures, traces and logs every call. A call with a stream counts at its end, and has neither time nor span. */
+export function observeCalls({ calls, callDuration }: CoreMetrics, logger: Logger): Interceptor {
   return (next) => async (request) => {
     const [service, method] = [request.service.typeName, request.method.name]
-    const count = (error?: unknown) => calls.inc({ service, method, code: error === undefined ? 'ok' : codeOf(error) })
+    const count = (error?: unknown) => {
+      const code = error === undefined ? 'ok' : codeOf(error)
+      calls.inc({ service, method, code })
+      logger.debug({ correlationId: correlationIdOf(request.header), service, method, code }, 'call')
+    }
     if (request.stream) {
       const response = await next(request)
       return response.stream ? { ...response, message: counted(response.message, count) } : response

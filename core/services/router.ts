@@ -23,7 +23,7 @@ export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
 /** Options for whatever serves the routes. Messages are not compressed: between parts it costs more than it saves. */
 export function coreRouterOptions({ access, logger, metrics, now }: CoreContext): ConnectRouterOptions {
   return {
-    interceptors: [observeCalls(metrics), errorInterceptor(logger), accessInterceptor(access, now)],
+    interceptors: [observeCalls(metrics, logger), errorInterceptor(logger), accessInterceptor(access, now)],
     readMaxBytes: 16 * 1024 * 1024,
     acceptCompression: [],
   }

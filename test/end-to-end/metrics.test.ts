@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import { MongoClient } from 'mongodb'
+import { type Db, MongoClient } from 'mongodb'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { allMetrics } from '../../scripts/write-metrics.ts'
 import { startDeliveryWorker, type WorkerProcess } from '../support/delivery-worker.ts'
@@ -46,6 +46,11 @@ function counted(parts: { metricsUrl: string }[], name: string, labels: Record<s
 const ofGateway = (name: string, labels = {}) => counted(stack.gateways, `service_gateway_${name}`, labels)
 const ofCores = (name: string, labels = {}) => counted(stack.cores, `service_core_${name}`, labels)
 const ofWorker = (name: string, labels = {}) => counted([worker], `service_delivery_${name}`, labels)
+
+async function inDatabase<T>(run: (db: Db) => Promise<T>): Promise<T> {
+  const client = new MongoClient(database.uri)
+  return run(client.db(database.name)).finally(() => client.close())
+}
 
 async function deliver(path: string) {
   const { workspaceId } = stack.demo
@@ -125,14 +130,15 @@ it('the lag of wake-ups between cores is measured, and a lost one counted', asyn
   expect(await ofCores('wakeup_lag_seconds_sum')).toBeLessThan(60)
 
   // Written, as by a core that dies before it wakes the others.
-  const client = new MongoClient(database.uri)
-  const events = client.db(database.name).collection('events')
   const { conversationId } = visitor.session
-  const [last] = await events.find({ conversationId }).sort({ sequence: -1 }).limit(1).toArray()
-  const { _id, operationKey, ...event } = last!
-  await events.insertOne({ ...event, sequence: event.sequence + 1 })
-  await client.close()
-  await until('the event', () => stream.events.some(({ sequence }) => sequence === event.sequence + 1))
+  const sequence = await inDatabase(async (db) => {
+    const events = db.collection('events')
+    const [last] = await events.find({ conversationId }).sort({ sequence: -1 }).limit(1).toArray()
+    const { _id, operationKey, ...event } = last!
+    await events.insertOne({ ...event, sequence: event.sequence + 1 })
+    return event.sequence + 1
+  })
+  await until('the event', () => stream.events.some((event) => event.sequence === sequence))
   expect(await ofCores('missed_wakeups_total')).toBeGreaterThanOrEqual(1)
   stream.close()
 })
@@ -168,8 +174,12 @@ it('sends that wait for a call to a core are seen while the cores hang', async (
 
 it('the database is measured: commands, failures, connections', async () => {
   expect(await ofCores('database_command_duration_seconds_count', { command: 'insert' })).toBeGreaterThan(0)
-  // The second core asks for a collection that the first has made.
-  expect(await ofCores('database_failures_total', { command: 'create' })).toBe(1)
+  // Takes away the cursors with which the cores follow each other's wake-ups.
+  await inDatabase(async (db) => {
+    await db.dropCollection('wakeups')
+    await db.createCollection('wakeups', { capped: true, size: 1024 * 1024 })
+  })
+  expect(await ofCores('database_failures_total', { command: 'getMore' })).toBeGreaterThanOrEqual(1)
   expect(await ofCores('database_connections', { state: 'open' })).toBeGreaterThan(1)
   expect(await ofCores('database_connections', { state: 'in_use' })).toBeGreaterThan(0)
 })
@@ -192,11 +202,13 @@ it('attempts are counted by outcome, and the core counts what becomes of them', 
   expect(await ofWorker('attempt_duration_seconds_count', { outcome: 'response' })).toBe(2)
   expect(await ofWorker('idle_connections')).toBeGreaterThanOrEqual(1)
   expect(await ofWorker('claims_total', { result: 'work' })).toBeGreaterThanOrEqual(1)
-  expect(await ofWorker('claimed_total')).toBe(3)
+  expect(await ofWorker('claimed_total')).toBeGreaterThanOrEqual(3)
   expect(await ofCores('attempts_total', { status: 'accepted', response_class: 'accepted' })).toBe(1)
   expect(await ofCores('attempts_total', { status: 'failed', response_class: 'rejected_payload' })).toBe(1)
-  expect(await ofCores('attempts_total', { status: 'retry_scheduled', response_class: 'network_error' })).toBe(1)
-  expect(await ofCores('claimed_deliveries_total')).toBe(3)
+  expect(
+    await ofCores('attempts_total', { status: 'retry_scheduled', response_class: 'network_error' }),
+  ).toBeGreaterThanOrEqual(1)
+  expect(await ofCores('claimed_deliveries_total')).toBeGreaterThanOrEqual(3)
 })
 
 it('a slow attempt shows as running, its claim as renewed, and its result as waiting while no core takes it', async () => {
@@ -220,12 +232,12 @@ it('a worker that hangs loses its lease to another one, and its result comes lat
   worker.process().kill('SIGSTOP')
   const other = await startDeliveryWorker(stack, env)
   await until('the second attempt', () => waiting.length === 2)
-  expect(await ofCores('lease_expiries_total')).toBe(1)
+  expect(await ofCores('lease_expiries_total')).toBeGreaterThanOrEqual(1)
   for (const response of waiting) response.writeHead(200).end()
   await counted([other], 'service_delivery_attempts_total', { detail: '2xx' })
   await delay(500)
   worker.process().kill('SIGCONT')
-  expect(await ofWorker('late_results_total')).toBe(1)
+  expect(await ofWorker('late_results_total')).toBeGreaterThanOrEqual(1)
 })
 
 it('each metric that is declared had a value', () => {
