@@ -39,21 +39,21 @@ const linesOf = (running: StartedProcess): Line[] =>
     .filter((line) => line.startsWith('{'))
     .map((line) => JSON.parse(line))
 
-const about = (running: StartedProcess, correlationId: string, msg: string) =>
-  until(`a line of ${correlationId}`, () =>
-    linesOf(running).find((line) => line.correlationId === correlationId && line.msg === msg),
+const about = (running: StartedProcess, correlationId: string, text: string) =>
+  until(`a line of ${correlationId} with ${text}`, () =>
+    linesOf(running).find((line) => line.correlationId === correlationId && JSON.stringify(line).includes(text)),
   )
 
 it('a request is found by its correlation id in the gateway and in the core that it asked', async () => {
   const correlationId = `test-${randomUUID()}`
   const { headers } = await visitor.call('GET', '/messages', { headers: { 'X-Correlation-Id': correlationId } })
   expect(headers.get('x-correlation-id')).toBe(correlationId)
-  expect(await about(stack.gateways[0]!.process(), correlationId, 'request')).toMatchObject({
+  expect(await about(stack.gateways[0]!.process(), correlationId, '"request"')).toMatchObject({
     route: '/api/integrations/v1/widget/messages',
     status: 200,
   })
-  expect(await about(stack.cores[0]!.process(), correlationId, 'call')).toMatchObject({
-    method: 'ListVisitorMessages',
+  expect(await about(stack.cores[0]!.process(), correlationId, 'ListVisitorMessages')).toMatchObject({
+    msg: 'call',
     code: 'ok',
   })
 })
