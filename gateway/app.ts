@@ -18,10 +18,13 @@ import { docsRoutes, takeNamedOrigin } from './docs/docs-routes.ts'
 import { GatewayError, toGatewayError, unavailable } from './errors.ts'
 import { createEventHub } from './events/event-hub.ts'
 import { createEventStreams } from './events/event-streams.ts'
+import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
 import { boundConnections } from './plugins/connections.ts'
 import { answerFailures, sendFailure } from './plugins/failures.ts'
 import { answerMalformedRequest, takeOverNodeAnswers } from './plugins/malformed-requests.ts'
 import { logRequests } from './plugins/request-log.ts'
+import { countRequests } from './plugins/request-metrics.ts'
+import { traceRequests } from './plugins/request-span.ts'
 import { BARE_SECURITY_HEADERS, SECURITY_HEADERS } from './plugins/security-headers.ts'
 import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
 import { acceptJsonBodies } from './request-body.ts'
@@ -44,10 +47,12 @@ export function createGateway(deps: {
   transports: Transport[]
   logger: FastifyBaseLogger
   staticFolders?: StaticFolders
+  metrics?: GatewayMetrics
   clock?: Clock
   random?: () => number
 }): FastifyInstance {
   const { config, transports, logger, staticFolders = {}, clock = systemClock(), random = Math.random } = deps
+  const { metrics = createGatewayMetrics() } = deps
   const { now } = clock
   const budget = createCallBudget(config.CORE_CALLS_MAX)
   const core = createCore({ transports, token: config.CORE_TOKEN, budget, deadlineMs: config.CORE_DEADLINE_MS, now })
@@ -59,9 +64,10 @@ export function createGateway(deps: {
     queueMax: config.SEND_QUEUE_MAX,
     waitMaxMs: config.CORE_DEADLINE_MS,
     now,
+    metrics,
   })
-  const hub = createEventHub({ core, clock, random, logger, orphanMs: config.STREAM_ORPHAN_SECONDS * 1000 })
-  const streams = createEventStreams({ hub, config, clock, random })
+  const hub = createEventHub({ core, clock, random, logger, metrics, orphanMs: config.STREAM_ORPHAN_SECONDS * 1000 })
+  const streams = createEventStreams({ hub, config, clock, random, metrics })
   const sharedBuckets =
     config.RATE_LIMIT_REDIS_URL === undefined
       ? undefined
@@ -88,11 +94,14 @@ export function createGateway(deps: {
     frameworkErrors: async (error, request, reply) => {
       reply.headers({ 'x-correlation-id': request.id, ...BARE_SECURITY_HEADERS })
       if (request.raw.url?.startsWith(`${WIDGET_PREFIX}/`)) await allowKnownOrigin(origins, reply)
-      sendFailure(toGatewayError(error), reply)
+      const failure = toGatewayError(error)
+      metrics.failures.inc({ code: failure.code })
+      sendFailure(failure, reply)
     },
   })
 
   app.decorateRequest('visitor', null)
+  traceRequests(app, { believed: config.TRUST_PROXY !== false })
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-correlation-id', request.id)
     if (closing) throw unavailable()
@@ -114,13 +123,14 @@ export function createGateway(deps: {
     sharedBuckets?.close()
   })
 
-  answerFailures(app, config.BODY_LIMIT_BYTES)
+  answerFailures(app, config.BODY_LIMIT_BYTES, metrics)
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
   takeOverNodeAnswers(app)
   if (config.TRUST_PROXY === false) {
     boundConnections(app, Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR))
   }
   logRequests(app)
+  countRequests(app, metrics)
   app.register(helmet, SECURITY_HEADERS)
   if (config.API_DOCS === 'on') {
     app.addHook('onRequest', takeNamedOrigin)
@@ -134,7 +144,7 @@ export function createGateway(deps: {
     if (consoleFolder && config.CONSOLE === 'on') await root.register(consoleRoutes, { folder: consoleFolder })
     if (widget) await root.register(widgetFileRoutes, { folder: widget })
   })
-  const checkRate = createRateCheck(config, now, sharedBuckets)
+  const checkRate = createRateCheck(config, { now, metrics, shared: sharedBuckets })
   app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
   if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, budget, checkRate, now })
   app.register(widgetRoutes, {

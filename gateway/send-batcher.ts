@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { AcceptedMessage, VisitorMessageResult, VisitorMessageSchema } from '#proto/messaging/v1/messaging_pb.js'
+import { activeContext, batchOrigin, type Context, inSpan } from '../observability/tracing.ts'
 import type { Core } from './core/core.ts'
 import { errorFromInfo, toGatewayError, unavailable } from './errors.ts'
+import type { GatewayMetrics } from './metrics.ts'
 
 type VisitorMessage = MessageInitShape<typeof VisitorMessageSchema>
 
@@ -15,6 +17,7 @@ export interface SendBatcher {
 interface Waiting {
   message: VisitorMessage
   since: number
+  origin: Context
   accept: (message: AcceptedMessage) => void
   refuse: (error: Error) => void
 }
@@ -36,7 +39,9 @@ export function createSendBatcher(options: {
   queueMax: number
   waitMaxMs: number
   now: () => number
+  metrics: GatewayMetrics
 }): SendBatcher {
+  const { sendBatchSize, sendQueueLength } = options.metrics
   let queue: Waiting[] = []
   let inFlight = 0
 
@@ -46,6 +51,8 @@ export function createSendBatcher(options: {
       const size = batchSize(queue)
       const batch = queue.slice(0, size)
       queue = queue.slice(size)
+      sendQueueLength.set(queue.length)
+      sendBatchSize.observe(size)
       inFlight++
       deliver(batch).finally(() => {
         inFlight--
@@ -59,14 +66,18 @@ export function createSendBatcher(options: {
     const begin = options.now() - options.waitMaxMs
     const late = queue.findIndex(({ since }) => since > begin)
     for (const { refuse } of queue.splice(0, late < 0 ? queue.length : late)) refuse(unavailable())
+    sendQueueLength.set(queue.length)
   }
 
   async function deliver(batch: Waiting[]): Promise<void> {
     try {
-      const { results } = await options.core.sends.sendVisitorMessages(
-        { messages: batch.map(({ message }) => message) },
-        // The call is nobody's alone, so it has a correlation of its own.
-        { headers: { 'x-correlation-id': randomUUID() } },
+      // The call is nobody's alone, so it has a correlation of its own.
+      const headers = { 'x-correlation-id': randomUUID() }
+      const messages = batch.map(({ message }) => message)
+      const { results } = await inSpan(
+        'send batch',
+        { ...batchOrigin(batch.map(({ origin }) => origin)), attributes: { 'service.batch.size': batch.length } },
+        () => options.core.sends.sendVisitorMessages({ messages }, { headers }),
       )
       for (const [index, waiting] of batch.entries()) settle(waiting, results[index])
     } catch (error) {
@@ -78,7 +89,8 @@ export function createSendBatcher(options: {
     send(message) {
       if (queue.length >= options.queueMax) return Promise.reject(unavailable())
       return new Promise((accept, refuse) => {
-        queue.push({ message, since: options.now(), accept, refuse })
+        queue.push({ message, since: options.now(), origin: activeContext(), accept, refuse })
+        sendQueueLength.set(queue.length)
         // Requests of the same turn of the event loop go together.
         if (queue.length === 1) setImmediate(dispatch)
       })

@@ -22,13 +22,20 @@ export function toErrorInfo({ code, retryAfter, issues }: ServiceError): ErrorIn
   })
 }
 
+/** What the log says of a call that failed. */
+interface FailedCall {
+  url: string
+  header: Headers
+}
+
 /** Any failure as a Connect error with an ErrorInfo detail. Those that are ours are logged. */
-export function connectErrorOf(error: unknown, procedure: string, logger: Logger): ConnectError {
+export function connectErrorOf(error: unknown, { url, header }: FailedCall, logger: Logger): ConnectError {
   // A call that the caller gave up, or a message that was no message, is Connect's own to report.
   if (error instanceof ConnectError) return error
   const failure = toServiceError(error)
   if (failure.code === ErrorCode.INTERNAL_ERROR || failure.code === ErrorCode.SERVICE_UNAVAILABLE) {
-    logger.error({ procedure, err: describe(failure.cause) }, 'call failed')
+    const correlationId = correlationIdOf(header)
+    logger.error({ procedure: url, correlationId, err: describe(failure.cause) }, 'call failed')
   }
   return new ConnectError(failure.message, connectCode(failure.code), undefined, [
     { desc: ErrorInfoSchema, value: toErrorInfo(failure) },
@@ -38,7 +45,7 @@ export function connectErrorOf(error: unknown, procedure: string, logger: Logger
 /** Turns every failure of a service into a Connect error. */
 export function errorInterceptor(logger: Logger): Interceptor {
   return (next) => async (request) => {
-    const convert = (error: unknown) => connectErrorOf(error, request.url, logger)
+    const convert = (error: unknown) => connectErrorOf(error, request, logger)
     try {
       const response = await next(request)
       if (!response.stream) return response
@@ -47,6 +54,12 @@ export function errorInterceptor(logger: Logger): Interceptor {
       throw convert(error)
     }
   }
+}
+
+/** As the caller named its work; nothing where that is not a name that a gateway would have kept (contract 1). */
+export function correlationIdOf(header: Headers): string | undefined {
+  const given = header.get('x-correlation-id')
+  return given !== null && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : undefined
 }
 
 async function* convertStream<T>(messages: AsyncIterable<T>, convert: (error: unknown) => ConnectError) {

@@ -6,6 +6,7 @@ import { commandService } from './command.ts'
 import { connectErrorOf, errorInterceptor } from './connect-errors.ts'
 import { leadService } from './lead.ts'
 import { messagingService } from './messaging.ts'
+import { countRefusal, observeCalls } from './observed-calls.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
 
@@ -21,7 +22,7 @@ export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
 }
 
 /** Options for whatever serves the routes. Messages are not compressed: between parts it costs more than it saves. */
-export function coreRouterOptions({ access, config, logger, now }: CoreContext): ConnectRouterOptions {
+export function coreRouterOptions({ access, config, logger, metrics, now }: CoreContext): ConnectRouterOptions {
   const admit = accessGate(access)
   const takeOn = callBound(config.CALLS_MAX)
   return {
@@ -30,10 +31,12 @@ export function coreRouterOptions({ access, config, logger, now }: CoreContext):
         await admit(context)
         takeOn(context)
       } catch (error) {
-        throw connectErrorOf(error, context.url, logger)
+        const refusal = connectErrorOf(error, { url: context.url, header: context.requestHeader }, logger)
+        countRefusal(metrics, context, refusal)
+        throw refusal
       }
     },
-    interceptors: [errorInterceptor(logger), tokenEndInterceptor(now)],
+    interceptors: [observeCalls(metrics, logger), errorInterceptor(logger), tokenEndInterceptor(now)],
     readMaxBytes: 16 * 1024 * 1024,
     acceptCompression: [],
   }

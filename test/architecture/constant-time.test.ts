@@ -9,7 +9,7 @@ const sources = globSync('{core,gateway,delivery,core-client,widget/demo,example
 
 const secret = '[\\w.]*(?:token|secret|signature|hmac|mac|grant|assertion|password|authorization)'
 /** What a secret may be held against: that it is there at all, or is no text. */
-const harmless = '(?!undefined\\b|null\\b|\'\'|"")'
+const harmless = "(?!undefined\\b|null\\b|''|\"\"|'string')"
 const comparison = new RegExp(`\\b${secret}\\s*[!=]==?\\s*${harmless}[\\w('"]|[!=]==?\\s*${secret}\\b(?!\\.|\\()`, 'i')
 
 /** Comparing a secret with `===` tells by its time how much of it was right: `equalInConstantTime` is for that. */
