@@ -4,6 +4,7 @@ import { onTestFinished } from 'vitest'
 import { createGateway } from './app.ts'
 import type { Clock } from './clock.ts'
 import { readConfig } from './config.ts'
+import { createGatewayMetrics } from './metrics.ts'
 import type { StaticFolders } from './routes/static-files.ts'
 import { WIDGET_PREFIX } from './routes/widget.ts'
 import { createTestCore, GRANT, SITE, type TestCore } from './test-core.ts'
@@ -45,6 +46,7 @@ export async function startTestGateway(
   const cores = options.cores ?? [createTestCore()]
   const clock = createTestClock()
   const lines: string[] = []
+  const metrics = createGatewayMetrics()
   const gateway = createGateway({
     config: readConfig({ CORE_TOKEN: 'service-token-of-tests', ...options.env }),
     transports: cores.map(({ transport }) => transport),
@@ -52,6 +54,7 @@ export async function startTestGateway(
     ...(options.staticFolders && { staticFolders: options.staticFolders }),
     clock,
     random: () => 0.5,
+    metrics,
   })
   await gateway.listen({ port: 0, host: '127.0.0.1' })
   onTestFinished(async () => {
@@ -66,6 +69,8 @@ export async function startTestGateway(
     cores,
     clock,
     lines,
+    /** Sends that wait for their turn. */
+    waitingSends: async () => (await metrics.sendQueueLength.get()).values[0]?.value ?? 0,
     url,
     port,
     /** A call of the widget API as a well-behaved browser makes it, with what the test changes. */

@@ -54,7 +54,7 @@ const needs = (credential: string | undefined) => (operation: any) =>
     ? operation.description.security.length === 0
     : operation.description.security[0]?.[credential] !== undefined
 
-it('nobody gets in where they do not belong, and nothing is changed by trying', async () => {
+it('nobody gets in where they do not belong, and nothing is changed by trying', { timeout: 180_000 }, async () => {
   const scoped = operations.filter((operation) => !needs(undefined)(operation))
   const before = await everything()
   const refused = await walk(scoped, 'wrong')

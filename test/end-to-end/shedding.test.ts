@@ -26,7 +26,7 @@ function expectAnswered(answers: Answer[]) {
   }
 }
 
-it('a database that stands still piles nothing up, and all goes on when it does', async () => {
+it('a database that stands still piles nothing up, and all goes on when it does', { timeout: 180_000 }, async () => {
   const stack = await startStack({
     env: {
       LOG_LEVEL: 'info',

@@ -19,7 +19,7 @@ beforeAll(async () => {
   stack = await startStack({ database, env: { RATE_LIMIT_FACTOR: '100000', LOG_LEVEL: 'warn' } })
 })
 
-describe('hostile input', () => {
+describe('hostile input', { timeout: 300_000 }, () => {
   it('gets nothing back but answers of the contract', async () => {
     const before = await memoryOf(stack)
     const report = await fuzz({ stack, seed: 1, casesEach: 10, goesOn: (round) => round === 0 })

@@ -19,7 +19,7 @@ export interface RawAnswer {
 /** Nothing came, or not all of it, within the time: the server hangs. */
 export class NoAnswer extends Error {}
 
-const answerWithinMs = 20_000
+const answerWithinMs = 60_000
 /** How long an answer that stays open is looked at once it has begun. */
 const glanceMs = 100
 const headEnd = Buffer.from('\r\n\r\n')

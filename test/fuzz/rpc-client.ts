@@ -22,7 +22,7 @@ export interface RpcClient {
   close(): void
 }
 
-const answerWithinMs = 20_000
+const answerWithinMs = 60_000
 /** A call that stays open is left after this long a silence, in milliseconds. */
 const glanceMs = 150
 
