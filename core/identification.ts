@@ -194,6 +194,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
       const { sessionId } = session
       const { result, replayed } = await idempotency.once({
         scope: ['POST /sessions/identify', sessionId],
+        sessionId,
         key: idempotencyKey,
         input: { assertion },
         keptFor: settings.idempotencyRetention,
@@ -207,6 +208,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
       const { sessionId } = session
       const { result, replayed } = await idempotency.once({
         scope: ['DELETE /sessions/identify', sessionId],
+        sessionId,
         key: idempotencyKey,
         input: {},
         keptFor: settings.idempotencyRetention,

@@ -17,7 +17,7 @@ import type { EventStore } from './store/events.ts'
 import { createNonceStore } from './store/nonces.ts'
 import type { SessionStore } from './store/sessions.ts'
 import { createSubjectStore } from './store/subjects.ts'
-import { createSubjects } from './subjects.ts'
+import { createSubjects, type Subjects } from './subjects.ts'
 import type { VisitorAccess } from './visitor-access.ts'
 import type { Wakeups } from './wakeups.ts'
 import type { Workspaces } from './workspaces.ts'
@@ -27,6 +27,7 @@ export interface SessionParts {
   sessions: Sessions
   renewals: Renewals
   identification: Identification
+  subjects: Subjects
 }
 
 export interface SessionPartsDependencies {
@@ -92,6 +93,7 @@ export function createSessionParts({
     },
   })
   return {
+    subjects,
     sessions: createSessions({ ...parts, workspaces }),
     renewals: createRenewals({ ...parts, directory, grants }),
     identification: createIdentification({ ...parts, nonces: createNonceStore(collections), subjects, assertions }),

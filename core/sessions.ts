@@ -139,6 +139,7 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       const { sessionId } = session
       const { result, replayed } = await idempotency.once({
         scope: ['POST /sessions/close', sessionId],
+        sessionId,
         key: idempotencyKey,
         input: { scope },
         keptFor: settings.idempotencyRetention,
@@ -162,6 +163,7 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       }
       const { replayed } = await idempotency.once({
         scope: ['POST /context/page', sessionId],
+        sessionId,
         key: idempotencyKey,
         input: pageContext,
         keptFor: settings.idempotencyRetention,

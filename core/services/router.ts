@@ -5,6 +5,7 @@ import { commandService } from './command.ts'
 import { errorInterceptor } from './connect-errors.ts'
 import { leadService } from './lead.ts'
 import { messagingService } from './messaging.ts'
+import { privacyService } from './privacy.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
 
@@ -16,6 +17,7 @@ export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
     workspaceService(router, core)
     commandService(router, core)
     leadService(router, core)
+    privacyService(router, core)
   }
 }
 

@@ -13,6 +13,7 @@ import type { CommandDocument } from './commands.ts'
 import type { ConversationDocument } from './conversations.ts'
 import type { DeliveryDocument } from './deliveries.ts'
 import { durableWriteConcern } from './durability.ts'
+import type { ErasureDocument } from './erasures.ts'
 import type { EventDocument } from './events.ts'
 import type { IdempotencyDocument } from './idempotency.ts'
 import type { LeadSubscriptionDocument } from './lead-subscriptions.ts'
@@ -42,6 +43,7 @@ export interface Collections {
   deliveries: Collection<DeliveryDocument>
   typing: Collection<TypingDocument>
   wakeups: Collection<WakeupDocument>
+  erasures: Collection<ErasureDocument>
 }
 
 export interface Database {
@@ -144,6 +146,14 @@ const indexes: IndexPlan[] = [
   // No expiry index: what a command has in the screenshot store goes with it.
   ['commands', { deleteAt: 1 }, { name: 'by_deletion' }],
   ['idempotency', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
+  // What an erasure looks for.
+  ['idempotency', { sessionIds: 1 }, { name: 'by_session', sparse: true }],
+  [
+    'leads',
+    { conversationId: 1 },
+    { name: 'by_conversation', partialFilterExpression: { conversationId: { $exists: true } } },
+  ],
+  ['erasures', { nextAt: 1 }, { name: 'due', sparse: true }],
 ]
 
 /**
@@ -204,6 +214,7 @@ function collectionsOf(db: Db): Collections {
     deliveries: db.collection('deliveries'),
     typing: db.collection('typing'),
     wakeups: db.collection('wakeups'),
+    erasures: db.collection('erasures'),
   }
 }
 
