@@ -7,6 +7,7 @@ const mayImport: Record<string, string[]> = {
   destination: [],
   'core-client': ['proto'],
   core: ['proto', 'destination'],
+  admin: ['proto', 'core-client'],
   gateway: ['proto', 'core-client'],
   delivery: ['proto', 'core-client', 'destination'],
   widget: [],
