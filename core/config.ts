@@ -25,6 +25,11 @@ export const coreSettings = Type.Object({
     minimum: 100,
     description: 'Longest time for one call of the database.',
   }),
+  MIGRATE_AT_START: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'on',
+    description:
+      'Whether a core makes the indexes that are missing and runs migrations when it starts; `off`: it refuses a database that is behind until `npm run migrate` has run.',
+  }),
   SECRET_KEYS: Type.String({
     default: '',
     pattern: '^$|^[A-Za-z0-9_-]{1,32}:[A-Za-z0-9+/_=-]{43,}(,[A-Za-z0-9_-]{1,32}:[A-Za-z0-9+/_=-]{43,})*$',

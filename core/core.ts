@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { CoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
-import { dataFolderSecrets, parseSecretKeys } from './secrets.ts'
+import { dataFolderSecrets, settingsSecretKeys } from './secrets.ts'
 import { openDatabase } from './store/database.ts'
 import { attachEngine } from './store/embedded/engine.ts'
 import { parseWorkspaceSessionSecrets } from './workspace-sessions.ts'
@@ -17,9 +17,7 @@ export interface Core {
 
 /** A core with its database, the embedded engine among them where no server is named. Errors: say which setting is wrong. */
 export async function startCore(config: CoreConfig, logger: Logger): Promise<Core> {
-  if (config.NODE_ENV === 'production' && config.SECRET_KEYS === '') {
-    throw new Error('SECRET_KEYS is missing: in production the secret keys come from the settings')
-  }
+  const secretKeys = await settingsSecretKeys(config)
   if (
     config.NODE_ENV === 'production' &&
     config.WORKSPACE_SESSION_SECRET === '' &&
@@ -30,7 +28,6 @@ export async function startCore(config: CoreConfig, logger: Logger): Promise<Cor
     )
   }
   const generated = config.NODE_ENV === 'production' ? undefined : await dataFolderSecrets(config.DATA_DIR)
-  const secretKeys = parseSecretKeys(config.SECRET_KEYS || (generated?.secretKeys ?? ''))
   const workspaceSessionSecrets = parseWorkspaceSessionSecrets(
     config.WORKSPACE_SESSION_SECRET || (generated?.workspaceSessionSecret ?? ''),
   )
@@ -41,6 +38,7 @@ export async function startCore(config: CoreConfig, logger: Logger): Promise<Cor
       uri: mongodbUri,
       name: config.MONGODB_DATABASE,
       timeoutMs: config.MONGODB_TIMEOUT_MS,
+      migrates: config.MIGRATE_AT_START === 'on',
     })
     const context = createCoreContext({ config, secretKeys, workspaceSessionSecrets, database, logger })
     context.start()

@@ -106,7 +106,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     operation: string,
   ): Promise<Identity> {
     const { nonce, endsAt, ...said } = await assertions.verify(assertion, installation)
-    const subjectId = subjects.idOf(connectionId, said.externalSubject)
+    const subjectId = await subjects.idOf(connectionId, said.externalSubject)
     if (await store.isBanned(subjectId)) throw new ServiceError(ErrorCode.VISITOR_BANNED)
     const expiresAt = new Date(endsAt.getTime() + nonceMargin)
     if (!(await nonces.use({ publicSiteKey, nonce, operation, expiresAt }, new Date(now())))) {

@@ -5,6 +5,7 @@ import type { Grants } from './grants.ts'
 import type { Idempotency } from './idempotency.ts'
 import { createIdentification, type Identification } from './identification.ts'
 import { createIdentityAssertions } from './identity.ts'
+import { createIdsKey } from './ids-key.ts'
 import type { Keyring } from './keyring.ts'
 import { createRenewals, type Renewals } from './renewal.ts'
 import type { ReplayWindow } from './replay-window.ts'
@@ -14,6 +15,7 @@ import { createSessions, type Sessions } from './sessions.ts'
 import type { ConversationStore } from './store/conversations.ts'
 import type { Collections } from './store/database.ts'
 import type { EventStore } from './store/events.ts'
+import { createKeyStore } from './store/keys.ts'
 import { createNonceStore } from './store/nonces.ts'
 import type { SessionStore } from './store/sessions.ts'
 import { createSubjectStore } from './store/subjects.ts'
@@ -61,6 +63,7 @@ export function createSessionParts({
   ...given
 }: SessionPartsDependencies): SessionParts {
   const { conversations, events, access, keyring, wakeups, now } = given
+  const idsKey = createIdsKey({ store: createKeyStore(collections), secretBox, keyring, now })
   const parts = {
     ...given,
     store: sessionStore,
@@ -79,7 +82,7 @@ export function createSessionParts({
     conversations,
     events,
     access,
-    keyring,
+    idsKey,
     wakeups,
   })
   const assertions = createIdentityAssertions({
@@ -94,7 +97,7 @@ export function createSessionParts({
   })
   return {
     subjects,
-    sessions: createSessions({ ...parts, workspaces }),
+    sessions: createSessions({ ...parts, idsKey, workspaces }),
     renewals: createRenewals({ ...parts, directory, grants }),
     identification: createIdentification({ ...parts, nonces: createNonceStore(collections), subjects, assertions }),
   }

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { createAccess, knownScopes } from './access.ts'
 import { readCoreConfig } from './config.ts'
 import { createKeyring } from './keyring.ts'
-import { dataFolderSecrets, parseSecretKeys } from './secrets.ts'
+import { settingsSecretKeys } from './secrets.ts'
 
 const usage = `Makes a service token, signed with the first of SECRET_KEYS:
 
@@ -32,9 +32,7 @@ async function main() {
   if (unknown.length > 0) throw new Error(`there is no scope ${unknown.join(', ')}\n\n${usage}`)
   if (!(days > 0)) throw new Error('--days must be a number above 0')
 
-  const { SECRET_KEYS, NODE_ENV, DATA_DIR } = readCoreConfig()
-  if (SECRET_KEYS === '' && NODE_ENV === 'production') throw new Error('SECRET_KEYS is missing')
-  const keys = parseSecretKeys(SECRET_KEYS || (await dataFolderSecrets(DATA_DIR)).secretKeys)
+  const keys = await settingsSecretKeys(readCoreConfig())
   const token = await createAccess(createKeyring(keys), Date.now).issue({
     subject: values.subject,
     scopes,

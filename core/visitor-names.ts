@@ -34,7 +34,8 @@ export function createVisitorNames(dependencies: {
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
       validate(field('/visitor/subject/externalSubject', externalSubject, text(1, 256)))
       const connections = await workspaceStore.listConnections(workspaceId)
-      const subjectIds = connections.map(({ connectionId }) => subjects.idOf(connectionId, externalSubject))
+      const ids = connections.map(({ connectionId }) => subjects.idOf(connectionId, externalSubject))
+      const subjectIds = await Promise.all(ids)
       return { workspaceId, browserIds: [], subjectIds }
     },
   }

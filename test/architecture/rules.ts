@@ -22,7 +22,7 @@ const packageHomes: { packages: RegExp; home: RegExp; inTests: boolean }[] = [
 
 /** Within a part, what stands above may import what stands below, not the other way round. */
 const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
-  { layer: /^\w+\/main\.ts$/, onlyFrom: /^$/ },
+  { layer: /^(\w+\/main|core\/(migrate|token))\.ts$/, onlyFrom: /^$/ },
   { layer: /^core\/(server|app)\.ts$/, onlyFrom: /^(core\/main\.ts$|start\.ts$)/ },
   { layer: /^core\/services\//, onlyFrom: /^core\/(services\/|server\.ts$|app\.ts$|main\.ts$)/ },
   { layer: /^delivery\/app\.ts$/, onlyFrom: /^(delivery\/main\.ts$|start\.ts$)/ },
