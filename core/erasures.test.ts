@@ -78,7 +78,7 @@ async function plant({ verified }: { verified: boolean }) {
   const requestId = asked.commandId
   const consent = { credentials, requestId, consent: 'granted', idempotencyKey: mark('consentkey') }
   await core.commandDecisions.acknowledgeScreenshot(consent)
-  const image = Buffer.concat([imageOf('image/png', 100), Buffer.from(mark('pixels').repeat(10_000))])
+  const image = Buffer.concat([imageOf('image/png', 100), Buffer.from(mark('pixels').repeat(3000))])
   const upload = { credentials, requestId, contentType: 'image/png', idempotencyKey: mark('uploadkey') }
   await core.screenshots.upload(
     upload,
@@ -177,7 +177,7 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
       expect([writes, await placesOf(traces)]).toEqual([writes, []])
       if (!died) return
     }
-  })
+  }, 240_000)
 })
 
 describe('an erased visitor', () => {

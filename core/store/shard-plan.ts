@@ -14,15 +14,15 @@ const hashedId = { _id: 'hashed' } as const
 
 /**
  * How each collection is spread over a sharded cluster. A unique index holds over shards only where it begins with the
- * shard key, and then not with a hashed one: what cannot promise that stays whole.
+ * whole shard key, and that is not a hashed one: what cannot promise that stays whole.
  * There are no zones: ids are random, so a range of them says nothing of where its visitors are. Who must keep data in a
  * region runs a service there.
  */
 export const shardPlans: ShardPlan[] = [
   {
     collection: 'events',
-    key: { conversationId: 1, sequence: 1 },
-    why: 'a conversation’s log is read and written in one place; both unique indexes begin with the conversation',
+    key: { conversationId: 1 },
+    why: 'a conversation’s log is read and written in one place; both unique indexes begin with the whole key',
   },
   { collection: 'sessions', key: hashedId, why: 'each call looks one up by its id' },
   { collection: 'conversations', key: hashedId, why: 'looked up by id; an inbox’s page asks every shard' },
