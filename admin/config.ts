@@ -10,6 +10,15 @@ export const AdminSettings = Type.Object({
     default: '',
     description: 'Service token with the scopes of what is to be done; else the one of DATA_DIR/demo.json.',
   }),
+  CORE_CA: Type.String({
+    default: '',
+    description: 'File with the authorities (PEM) of the cores’ certificates; else those that Node knows.',
+  }),
+  CLIENT_CERT: Type.String({
+    default: '',
+    description: 'File with the certificate (PEM) to show to cores that ask for one. Read again when it changes.',
+  }),
+  CLIENT_KEY: Type.String({ default: '', description: 'File with its key (PEM).' }),
   DATA_DIR: Type.String({ default: '.data', description: 'Folder of a service that runs on this machine.' }),
 })
 

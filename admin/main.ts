@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { ConnectError } from '@connectrpc/connect'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
+import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { createCoreTransport } from '../core-client/core-transport.ts'
 import { errorInfoOf } from '../core-client/error-info.ts'
 import { deliveries, subscriptions } from './commands/leads.ts'
@@ -25,8 +26,9 @@ async function main(args: string[]) {
   const call = readCall(args, groups)
   if ('help' in call) return console.log(call.help)
   const { command, values, json } = call
-  const { CORE_URL, SERVICE_TOKEN } = readAdminConfig()
-  const services = createServices(createAuthorizedTransport(createCoreTransport(CORE_URL), SERVICE_TOKEN))
+  const config = readAdminConfig()
+  const transport = createCoreTransport(config.CORE_URL, coreTlsFiles(config))
+  const services = createServices(createAuthorizedTransport(transport, config.SERVICE_TOKEN))
   const answer = command.run(services, values as never)
   if (Symbol.asyncIterator in answer) {
     for await (const line of answer) console.log(line)

@@ -6,6 +6,16 @@ import { createAddressJudge } from '../destination/addresses.ts'
 export const coreSettings = Type.Object({
   CORE_HOST: Type.String({ default: '', description: 'Address to listen on; empty for all.' }),
   CORE_PORT: Type.Integer({ default: 8090, minimum: 1, maximum: 65535, description: 'Port of the internal services.' }),
+  CORE_TLS_CERT: Type.String({
+    default: '',
+    description:
+      'File with the certificate (PEM) for TLS on that port; without it there is none. Read again when it changes.',
+  }),
+  CORE_TLS_KEY: Type.String({ default: '', description: 'File with its key (PEM).' }),
+  CORE_TLS_CA: Type.String({
+    default: '',
+    description: 'File with the authorities (PEM) whose certificates callers must show; without it they need none.',
+  }),
   DATA_DIR: Type.String({
     default: '.data',
     minLength: 1,
@@ -259,6 +269,9 @@ export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig
 }
 
 function checkTogether(config: CoreConfig): CoreConfig {
+  if ((config.CORE_TLS_CERT === '') !== (config.CORE_TLS_KEY === ''))
+    throw new SettingError('CORE_TLS_CERT and CORE_TLS_KEY are needed together')
+  if (config.CORE_TLS_CA && !config.CORE_TLS_CERT) throw new SettingError('CORE_TLS_CA needs CORE_TLS_CERT')
   try {
     createAddressJudge({ allowedCidrs: allowedCidrs(config) })
   } catch {

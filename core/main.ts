@@ -1,7 +1,9 @@
 import closeWithGrace from 'close-with-grace'
-import { readCoreConfig } from './config.ts'
+import { createTlsFiles } from '../tls/tls-files.ts'
+import { type CoreConfig, readCoreConfig } from './config.ts'
 import { startCore } from './core.ts'
 import { seedDemo } from './demo-seed.ts'
+import type { ListenerTls } from './listener.ts'
 import { createLogger } from './logger.ts'
 import { serveCore } from './server.ts'
 
@@ -11,7 +13,8 @@ async function main() {
   const core = await startCore(config, logger)
   // Whoever sees it ready finds the demo there.
   if (config.NODE_ENV !== 'production') await seedDemo(core, config)
-  const server = await serveCore(core.context, { host: config.CORE_HOST, port: config.CORE_PORT })
+  const tls = tlsOf(config)
+  const server = await serveCore(core.context, { host: config.CORE_HOST, port: config.CORE_PORT, ...(tls && { tls }) })
   logger.info({ port: server.port }, 'core listens')
 
   closeWithGrace({ delay: 10_000, logger: undefined }, async ({ err }) => {
@@ -20,6 +23,11 @@ async function main() {
     await core.stop()
     logger.info('core stopped')
   })
+}
+
+function tlsOf({ CORE_TLS_CERT: cert, CORE_TLS_KEY: key, CORE_TLS_CA: ca }: CoreConfig): ListenerTls | undefined {
+  if (cert === '') return undefined
+  return { files: createTlsFiles({ cert, key, ...(ca && { ca }) }), asksClients: ca !== '' }
 }
 
 main().catch((error: Error) => {

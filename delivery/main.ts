@@ -2,6 +2,7 @@ import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import pino from 'pino'
+import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { createCoreTransport } from '../core-client/core-transport.ts'
 import { createDelivery } from './app.ts'
 import { type DeliveryConfig, loadDeliveryConfig, MissingTokenError, SettingError } from './config.ts'
@@ -35,7 +36,9 @@ const logger = pino({
   base: { part: 'delivery' },
   redact: ['*.authorization', '*.headers', '*.body', '*.url', 'err.metadata'],
 })
-const worker = createDelivery({ config, transports: config.CORE_URLS.map(createCoreTransport), logger })
+const tls = coreTlsFiles(config)
+const transports = config.CORE_URLS.map((url) => createCoreTransport(url, tls))
+const worker = createDelivery({ config, transports, logger })
 let health: Server | undefined
 
 closeWithGrace({ delay: config.DELIVERY_GRACE_MS + stopWithinMs, logger: undefined }, async ({ err }) => {

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import pino from 'pino'
+import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { createCoreTransport } from '../core-client/core-transport.ts'
 import { createGateway } from './app.ts'
 import { type Config, loadConfig, MissingTokenError, SettingError } from './config.ts'
@@ -34,7 +35,8 @@ const logger = pino({
   base: { part: 'gateway' },
   redact: ['*.authorization', '*.accessGrant', '*.renewalToken', '*.body', 'req.headers', 'err.metadata'],
 })
-const transports = config.CORE_URLS.map(createCoreTransport)
+const tls = coreTlsFiles(config)
+const transports = config.CORE_URLS.map((url) => createCoreTransport(url, tls))
 const staticFolders = {
   console: join(import.meta.dirname, '../console/dist'),
   widget: join(import.meta.dirname, '../widget/dist'),

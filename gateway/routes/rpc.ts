@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import { type CoreTlsSettings, coreTlsFiles } from '../../core-client/core-tls.ts'
 import { requireSameOrigin } from '../checks/same-origin.ts'
 import { refuseUrlCredentials } from '../checks/url-credentials.ts'
 import { operatorAuthorization } from '../checks/workspace-session.ts'
@@ -32,7 +33,7 @@ const ANSWER_HEADERS = [
 ]
 
 interface RpcDeps {
-  config: Pick<Config, 'CORE_URLS' | 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES'>
+  config: Pick<Config, 'CORE_URLS' | 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES' | keyof CoreTlsSettings>
   checkRate: preHandlerAsyncHookHandler
   now: () => number
 }
@@ -44,7 +45,12 @@ interface RpcDeps {
 export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, checkRate, now }) => {
   const methods = operatorMethods()
   const open = new Set<MessageStream>()
-  const proxy = createCoreProxy({ urls: config.CORE_URLS, deadlineMs: config.CORE_DEADLINE_MS, now })
+  const proxy = createCoreProxy({
+    urls: config.CORE_URLS,
+    tls: coreTlsFiles(config),
+    deadlineMs: config.CORE_DEADLINE_MS,
+    now,
+  })
   app.addHook('preClose', async () => {
     for (const stream of open) stream.finish()
   })

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import { Agent, type Dispatcher } from 'undici'
 import { createCandidates } from '../../core-client/candidates.ts'
 import { systemCodes, wasNeverSent } from '../../core-client/system-codes.ts'
+import type { TlsFiles } from '../../tls/tls-files.ts'
 import { unavailable } from '../errors.ts'
 import type { OperatorMethod } from './operator-methods.ts'
 
@@ -30,13 +31,32 @@ const CONNECT_WITHIN_MS = 3_000
 const STREAM_SILENCE_MAX_MS = 330_000
 
 /** Calls as they are, to one of the cores: the bytes of the Connect protocol over HTTP. */
-export function createCoreProxy(options: { urls: string[]; deadlineMs: number; now: () => number }): CoreProxy {
-  const { deadlineMs } = options
+export function createCoreProxy(options: {
+  urls: string[]
+  /** Of cores with TLS. */
+  tls?: TlsFiles | undefined
+  deadlineMs: number
+  now: () => number
+}): CoreProxy {
+  const { deadlineMs, tls } = options
   const candidates = createCandidates(
     options.urls.map((url) => new URL(url)),
     options.now,
   )
-  const agent = new Agent({ connect: { timeout: Math.min(deadlineMs, CONNECT_WITHIN_MS) } })
+  const timeout = Math.min(deadlineMs, CONNECT_WITHIN_MS)
+  let material = tls?.current()
+  let agent = new Agent({ connect: { timeout, ...material } })
+
+  /** Connections with the certificates as they are now; those before end with their calls. */
+  function latestAgent() {
+    const found = tls?.current()
+    if (found !== material) {
+      void agent.close()
+      material = found
+      agent = new Agent({ connect: { timeout, ...material } })
+    }
+    return agent
+  }
 
   return {
     async call({ method, headers, body, signal }) {
@@ -44,7 +64,7 @@ export function createCoreProxy(options: { urls: string[]; deadlineMs: number; n
       for (const candidate of candidates.inTurn()) {
         const { origin, pathname } = candidate.core
         try {
-          const answer = await agent.request({
+          const answer = await latestAgent().request({
             origin,
             path: `${pathname.replace(/\/$/, '')}${method.path}`,
             method: 'POST',
