@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { MongoClient } from 'mongodb'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { startVisitor } from '../support/visitor.ts'
@@ -43,7 +43,7 @@ const migrate = (args: string[], env = {}) => run(process.execPath, ['core/migra
 describe('npm run migrate', () => {
   it('says what a fresh database lacks, which a core that must not migrate refuses, and makes it', async () => {
     const fresh = { MONGODB_DATABASE: `${database.name}-fresh`, LOG_LEVEL: 'warn' }
-    afterAll(async () => {
+    onTestFinished(async () => {
       const client = await new MongoClient(database.uri).connect()
       await client.db(fresh.MONGODB_DATABASE).dropDatabase()
       await client.close()
@@ -67,7 +67,7 @@ describe('the administration command', () => {
     const text = readFileSync(join(root, 'docs/administration.md'), 'utf8')
     const scripts = [...text.matchAll(/```sh\n([^]*?)```/g)].map(([, script]) => script).join('\n')
     const folder = mkdtempSync(join(tmpdir(), 'administration-'))
-    afterAll(() => rmSync(folder, { recursive: true, force: true }))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const inFolder = scripts.replaceAll(/> (\w+\.token)/g, `> ${folder}/$1`)
     const ended = await run('bash', ['--norc', '-euo', 'pipefail', '-c', inFolder])
     expect(ended).toMatchObject({ code: 0, stderr: '' })
@@ -83,7 +83,7 @@ describe('the administration command', () => {
       code: 1,
       stderr: 'admin: the core answered PermissionDenied\n',
     })
-  })
+  }, 240_000)
 
   it('helps, and says what was wrong with a call', async () => {
     const help = await admin(['--help'])
