@@ -1,8 +1,8 @@
 // Brings the database up to date: `npm run migrate`. Its flags are in docs/administration.md.
 import { parseArgs } from 'node:util'
+import { createLogger } from '../observability/logger.ts'
 import { readCoreConfig } from './config.ts'
 import { createKeyring } from './keyring.ts'
-import { createLogger } from './logger.ts'
 import { rekey } from './rekey.ts'
 import { createSecretBox } from './secret-box.ts'
 import { settingsSecretKeys } from './secrets.ts'

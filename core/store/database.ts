@@ -1,6 +1,8 @@
 import { type Collection, type Db, GridFSBucket, MongoClient } from 'mongodb'
+import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { CommandDocument } from './commands.ts'
 import type { ConversationDocument } from './conversations.ts'
+import { measureDatabase } from './database-metrics.ts'
 import type { DeliveryDocument } from './deliveries.ts'
 import { durableWriteConcern } from './durability.ts'
 import type { ErasureDocument } from './erasures.ts'
@@ -55,6 +57,7 @@ export interface DatabaseSettings {
   timeoutMs: number
   /** Makes what is missing, several processes at once if need be; false: refuses a database that is behind. */
   migrates?: boolean
+  metrics?: CoreMetrics
 }
 
 /**
@@ -71,7 +74,9 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
     waitQueueTimeoutMS: settings.timeoutMs,
     ignoreUndefined: true,
     maxPoolSize: 32,
+    monitorCommands: true,
   })
+  measureDatabase(client, settings.metrics ?? createCoreMetrics())
   try {
     await client.connect()
     const db = client.db(settings.name, { writeConcern: await durableWriteConcern(client) })

@@ -6,11 +6,12 @@ const mayImport: Record<string, string[]> = {
   proto: [],
   destination: [],
   tls: [],
-  'core-client': ['proto', 'tls'],
-  core: ['proto', 'destination', 'tls'],
+  observability: [],
+  'core-client': ['proto', 'observability', 'tls'],
+  core: ['proto', 'destination', 'observability', 'tls'],
   admin: ['proto', 'core-client'],
-  gateway: ['proto', 'core-client', 'tls'],
-  delivery: ['proto', 'core-client', 'destination'],
+  gateway: ['proto', 'core-client', 'observability', 'tls'],
+  delivery: ['proto', 'core-client', 'destination', 'observability'],
   widget: [],
   console: ['proto'],
 }
@@ -19,6 +20,7 @@ const mayImport: Record<string, string[]> = {
 const packageHomes: { packages: RegExp; home: RegExp; inTests: boolean }[] = [
   { packages: /^(mongodb|bson|@0q\/embedded-mongodb)$/, home: /^core\/store\//, inTests: true },
   { packages: /^(fastify|fastify-plugin|@fastify\/.*)$/, home: /^gateway\//, inTests: false },
+  { packages: /^(prom-client|@opentelemetry\/.*)$/, home: /^observability\//, inTests: true },
 ]
 
 /** Within a part, what stands above may import what stands below, not the other way round. */
