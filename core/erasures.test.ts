@@ -180,6 +180,62 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
   }, 240_000)
 })
 
+describe('an erasure beside a visitor who goes on', () => {
+  it('takes what was still being written', async () => {
+    const { core, cores: all } = cores
+    const session = await cores.newSession()
+    const { sessionId, conversationId, accessGrant } = session
+    const credentials = { accessGrant, origin: site }
+    const mark = randomUUID().replaceAll('-', '')
+    const { content } = await core.commands.requestScreenshot({ sessionId }, { subject: 'desk' })
+    const requestId = content.commandId
+    const consent = { credentials, requestId, consent: 'granted', idempotencyKey: 'yes' }
+    await core.commandDecisions.acknowledgeScreenshot(consent)
+    const removed = Promise.withResolvers<void>()
+    const upload = core.screenshots
+      .upload(
+        { credentials, requestId, contentType: 'image/png', idempotencyKey: 'picture' },
+        (async function* () {
+          yield Buffer.concat([imageOf('image/png', 100), Buffer.from(mark.repeat(20_000))])
+          await removed.promise
+          yield Buffer.from(mark.repeat(20_000))
+        })(),
+      )
+      .catch((error: Error) => error)
+
+    let refused = 0
+    const going = [...all, ...all].map(async (at) => {
+      for (let number = 0; ; number += 1) {
+        const attempts = await Promise.allSettled([
+          cores.send(session, `${mark} ${number}`, { core: at }),
+          at.typing.setByVisitor(credentials, number % 2 === 0 ? 'started' : 'stopped'),
+          at.sessions.reportPage({ credentials, pageContext: { url: `${site}/${mark}` } }),
+          at.leads.submitForm({ credentials, form: 'offline', fields: { email: mark }, idempotencyKey: randomUUID() }),
+          at.leads.capture(
+            { workspaceId: cores.workspaceId, source: 'crm', fields: { note: mark }, conversationId },
+            undefined,
+          ),
+          at.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: mark }),
+        ])
+        if (attempts.every(({ status }) => status === 'rejected')) break
+      }
+      refused += 1
+    })
+    await until('it is under way', async () => (await placesOf([mark])).length > 4)
+    await core.erasures.begin(await visitorOf(session), 'desk')
+    cores.advance(3)
+    await core.erasures.work()
+    await Promise.all(going)
+    expect(refused).toBe(going.length)
+    removed.resolve()
+    expect(await upload).toBeInstanceOf(Error)
+    for (const each of all) await each.inbox.noted()
+    cores.advance(61)
+    await core.erasures.work()
+    expect(await placesOf([mark, sessionId, conversationId])).toEqual([])
+  })
+})
+
 describe('an erased visitor', () => {
   it('sees the streams end as the contract has it, on every core, and is refused from then on', async () => {
     const [one, two] = cores.cores

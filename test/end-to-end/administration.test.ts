@@ -50,7 +50,7 @@ describe('npm run migrate', () => {
     })
     const status = await migrate(['--status'], fresh)
     expect(status).toMatchObject({ code: 0, stderr: '' })
-    expect(status.stdout).toMatch(/missing +events\.by_sequence\n[^]*to migrate +1 /)
+    expect(status.stdout).toMatch(/missing +events\.by_sequence\n[\s\S]*to migrate +1 /)
     const core = await run(process.execPath, ['core/main.ts'], { ...fresh, MIGRATE_AT_START: 'off' })
     expect(core.code).toBe(1)
     expect(core.stderr).toContain('core: the database is behind this version, run npm run migrate: wakeups, ')
@@ -65,7 +65,7 @@ describe('npm run migrate', () => {
 describe('the administration command', () => {
   it('does what its document says, as it is printed there', async () => {
     const text = readFileSync(join(root, 'docs/administration.md'), 'utf8')
-    const scripts = [...text.matchAll(/```sh\n([^]*?)```/g)].map(([, script]) => script).join('\n')
+    const scripts = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, script]) => script).join('\n')
     const folder = mkdtempSync(join(tmpdir(), 'administration-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const inFolder = scripts.replaceAll(/> (\w+\.token)/g, `> ${folder}/$1`)
