@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import pino from 'pino'
-import { createCoreTransport } from '../core-client/core-transport.ts'
+import { connectCores } from '../core-client/connect-cores.ts'
 import { createDelivery } from './app.ts'
 import { type DeliveryConfig, loadDeliveryConfig, MissingTokenError, SettingError } from './config.ts'
 import { serveHealth } from './health.ts'
@@ -35,12 +35,14 @@ const logger = pino({
   base: { part: 'delivery' },
   redact: ['*.authorization', '*.headers', '*.body', '*.url', 'err.metadata'],
 })
-const worker = createDelivery({ config, transports: config.CORE_URLS.map(createCoreTransport), logger })
+const { cores, stop: leaveCores } = connectCores({ urls: config.CORE_URLS })
+const worker = createDelivery({ config, cores, logger })
 let health: Server | undefined
 
 closeWithGrace({ delay: config.DELIVERY_GRACE_MS + stopWithinMs, logger: undefined }, async ({ err }) => {
   if (err) logger.fatal({ type: err.name, stack: err.stack }, 'delivery worker stops after a fault')
   await worker.stop()
+  leaveCores()
   health?.close()
   logger.info('delivery worker stopped')
 })

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import pino from 'pino'
-import { createCoreTransport } from '../core-client/core-transport.ts'
+import { connectCores } from '../core-client/connect-cores.ts'
 import { createGateway } from './app.ts'
 import { type Config, loadConfig, MissingTokenError, SettingError } from './config.ts'
 
@@ -34,16 +34,17 @@ const logger = pino({
   base: { part: 'gateway' },
   redact: ['*.authorization', '*.accessGrant', '*.renewalToken', '*.body', 'req.headers', 'err.metadata'],
 })
-const transports = config.CORE_URLS.map(createCoreTransport)
+const { cores, stop: leaveCores } = connectCores({ urls: config.CORE_URLS })
 const staticFolders = {
   console: join(import.meta.dirname, '../console/dist'),
   widget: join(import.meta.dirname, '../widget/dist'),
 }
-const gateway = createGateway({ config, transports, logger, staticFolders })
+const gateway = createGateway({ config, cores, logger, staticFolders })
 
 closeWithGrace({ delay: GRACE_MS, logger }, async ({ err }) => {
   if (err) logger.fatal({ err }, 'stopping after an error')
   await gateway.close()
+  leaveCores()
 })
 
 try {
