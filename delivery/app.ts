@@ -6,8 +6,10 @@ import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
 import type { CorePool } from '../core-client/core-pool.ts'
 import { createFailoverTransport } from '../core-client/failover-transport.ts'
+import { createTracedTransport } from '../core-client/traced-transport.ts'
 import { createResolver, type Lookup } from '../destination/resolve.ts'
 import type { DeliveryConfig } from './config.ts'
+import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
 import { createSender } from './sender.ts'
 import { createDeliveryWorker, type DeliveryWorker } from './worker.ts'
 
@@ -15,6 +17,7 @@ export interface DeliveryOptions {
   config: DeliveryConfig
   cores: CorePool
   logger: Logger
+  metrics?: DeliveryMetrics
   /** Names' addresses; the machine's own name service unless a test says otherwise. */
   lookup?: Lookup
   /** Authorities to trust instead of Node's, in PEM; for tests. */
@@ -22,7 +25,8 @@ export interface DeliveryOptions {
 }
 
 /** A delivery worker over its cores. It has no database and no secret but its service token. */
-export function createDelivery({ config, cores, logger, lookup, ca }: DeliveryOptions): DeliveryWorker {
+export function createDelivery(options: DeliveryOptions): DeliveryWorker {
+  const { config, cores, logger, metrics = createDeliveryMetrics(), lookup, ca } = options
   const workerId = `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`
   const failover = createFailoverTransport({ cores, deadlineMs: config.CORE_DEADLINE_MS })
   const sender = createSender({
@@ -32,7 +36,7 @@ export function createDelivery({ config, cores, logger, lookup, ca }: DeliveryOp
     ca,
   })
   return createDeliveryWorker({
-    core: createClient(LeadService, createAuthorizedTransport(failover, config.DELIVERY_TOKEN)),
+    core: createClient(LeadService, createTracedTransport(createAuthorizedTransport(failover, config.DELIVERY_TOKEN))),
     sender,
     workerId,
     concurrency: config.DELIVERY_CONCURRENCY,
@@ -42,5 +46,6 @@ export function createDelivery({ config, cores, logger, lookup, ca }: DeliveryOp
     answerWithinMs: config.CORE_DEADLINE_MS,
     // As the claims name it, so that one leads to the other.
     logger: logger.child({ workerId }),
+    metrics,
   })
 }

@@ -1,11 +1,14 @@
 import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
-import pino from 'pino'
 import { connectCores } from '../core-client/connect-cores.ts'
+import { createLogger } from '../observability/logger.ts'
+import { serveMetrics } from '../observability/metrics-server.ts'
+import { startTracing } from '../observability/tracing.ts'
 import { createDelivery } from './app.ts'
 import { type DeliveryConfig, loadDeliveryConfig, MissingTokenError, SettingError } from './config.ts'
 import { serveHealth } from './health.ts'
+import { createDeliveryMetrics } from './metrics.ts'
 
 /** How long a core that starts at the same time has to make the data folder's token, in milliseconds. */
 const tokenWithinMs = 10_000
@@ -30,13 +33,12 @@ async function readSettings(): Promise<DeliveryConfig> {
 }
 
 const config = await readSettings()
-const logger = pino({
-  level: config.LOG_LEVEL,
-  base: { part: 'delivery' },
-  redact: ['*.authorization', '*.headers', '*.body', '*.url', 'err.metadata'],
-})
+const logger = createLogger('delivery', config.LOG_LEVEL)
+const metrics = createDeliveryMetrics()
+const stopTracing = await startTracing('service-delivery')
 const { cores, stop: leaveCores } = connectCores({ urls: config.CORE_URLS })
-const worker = createDelivery({ config, cores, logger })
+const worker = createDelivery({ config, cores, logger, metrics })
+const metricsServer = await serveMetrics(config, [metrics.registry])
 let health: Server | undefined
 
 closeWithGrace({ delay: config.DELIVERY_GRACE_MS + stopWithinMs, logger: undefined }, async ({ err }) => {
@@ -44,6 +46,8 @@ closeWithGrace({ delay: config.DELIVERY_GRACE_MS + stopWithinMs, logger: undefin
   await worker.stop()
   leaveCores()
   health?.close()
+  await metricsServer?.close()
+  await stopTracing()
   logger.info('delivery worker stopped')
 })
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import envSchema from 'env-schema'
 import { type Static, Type } from 'typebox'
 import { CORE_URLS_DESCRIPTION, CORE_URLS_RULE, parseCoreUrls } from '../core-client/core-urls.ts'
+import { metricsSettings } from '../observability/config.ts'
 
 const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })
@@ -29,6 +30,7 @@ export const SettingsSchema = Type.Object({
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info', description: 'Least severe level that is logged.' },
   ),
+  ...metricsSettings,
 
   API_DOCS: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'on',

@@ -6,6 +6,7 @@ import { SessionService } from '#proto/session/v1/session_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import type { CorePool, Core as PooledCore } from '../../core-client/core-pool.ts'
 import { createFailoverTransport } from '../../core-client/failover-transport.ts'
+import { createTracedTransport } from '../../core-client/traced-transport.ts'
 
 /** The cores, as the routes see them: one. */
 export interface Core {
@@ -27,7 +28,9 @@ const READINESS_DEADLINE_MS = 2_000
 /** Clients of the cores: service token on every call, a deadline on every unary one, failover between cores. */
 export function createCore(options: { cores: CorePool; token: string; deadlineMs: number; now: () => number }): Core {
   const { cores, token, deadlineMs } = options
-  const failover = createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token)
+  const failover = createTracedTransport(
+    createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token),
+  )
   const sessions = createClient(SessionService, failover)
   let readiness: { at: number; answer: Promise<boolean> } | undefined
 
