@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { TlsFiles } from '../tls/tls-files.ts'
 import { type CoreLookup, followCoreUrls } from './core-directory.ts'
 import { watchCore } from './core-health.ts'
 import { type Core, type CorePool, createCorePool } from './core-pool.ts'
@@ -21,6 +22,8 @@ interface Connected {
 /** The cores that `CORE_URLS` names, each with its connection, from now on until it is stopped. */
 export function connectCores(options: {
   urls: readonly string[]
+  /** Of cores with https. */
+  tls?: TlsFiles | undefined
   lookUp?: CoreLookup
   lookUpEveryMs?: number
   random?: () => number
@@ -32,7 +35,7 @@ export function connectCores(options: {
 
   function connect(url: string): void {
     const gone = new AbortController()
-    const core = { url, transport: createCoreTransport(url), isWatched: true }
+    const core = { url, transport: createCoreTransport(url, options.tls), isWatched: true }
     connected.set(url, { core, gone })
     void watchCore({ core, cores, random, signal: AbortSignal.any([gone.signal, stopped.signal]) })
   }

@@ -1,6 +1,7 @@
 import { constants } from 'node:http2'
 import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node'
+import type { TlsFiles, TlsMaterial } from '../tls/tls-files.ts'
 
 const PING_INTERVAL_MS = 10_000
 const PING_TIMEOUT_MS = 5_000
@@ -15,13 +16,37 @@ export interface CoreTransport extends Transport {
   cut(): void
 }
 
-/** A transport to one core: the Connect protocol over one HTTP/2 connection. */
-export function createCoreTransport(baseUrl: string): CoreTransport {
+/**
+ * A transport to one core: the Connect protocol over one HTTP/2 connection. With certificates that change, new calls go
+ * over a new connection; what runs on the one before ends there.
+ */
+export function createCoreTransport(baseUrl: string, tls?: TlsFiles): CoreTransport {
+  let material = tls?.current()
+  let transport = connectTransport(baseUrl, material)
+
+  function latest() {
+    const found = tls?.current()
+    if (found !== material) {
+      material = found
+      transport = connectTransport(baseUrl, material)
+    }
+    return transport
+  }
+
+  return {
+    unary: (...call) => latest().unary(...call),
+    stream: (...call) => latest().stream(...call),
+    probe: (signal) => latest().probe(signal),
+    cut: () => transport.cut(),
+  }
+}
+
+function connectTransport(baseUrl: string, material: TlsMaterial = {}): CoreTransport {
   const connection = new Http2SessionManager(
     baseUrl,
     // Pings find a dead core behind a live connection.
     { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS, pingIdleConnection: true },
-    { settings: { initialWindowSize: WINDOW_BYTES } },
+    { settings: { initialWindowSize: WINDOW_BYTES }, ...material },
   )
   const transport = createConnectTransport({
     baseUrl,

@@ -12,6 +12,15 @@ const whole = (fallback: number, minimum: number, maximum: number, description: 
 /** Every setting of the delivery worker: its name in the environment, its bounds, its default. */
 export const DeliverySettings = Type.Object({
   CORE_URLS: Type.String({ default: 'http://localhost:8090', description: CORE_URLS_DESCRIPTION }),
+  CORE_CA: Type.String({
+    default: '',
+    description: 'File with the authorities (PEM) of the cores’ certificates; else those that Node knows.',
+  }),
+  CLIENT_CERT: Type.String({
+    default: '',
+    description: 'File with the certificate (PEM) to show to cores that ask for one. Read again when it changes.',
+  }),
+  CLIENT_KEY: Type.String({ default: '', description: 'File with its key (PEM).' }),
   DELIVERY_TOKEN: Type.Optional(
     Type.String({ minLength: 16, description: 'Service token for the cores; else DATA_DIR/delivery.token holds it.' }),
   ),

@@ -2,6 +2,7 @@ import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import { connectCores } from '../core-client/connect-cores.ts'
+import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { createLogger } from '../observability/logger.ts'
 import { serveMetrics } from '../observability/metrics-server.ts'
 import { startTracing } from '../observability/tracing.ts'
@@ -36,7 +37,7 @@ const config = await readSettings()
 const logger = createLogger('delivery', config.LOG_LEVEL)
 const metrics = createDeliveryMetrics()
 const stopTracing = await startTracing('service-delivery')
-const { cores, stop: leaveCores } = connectCores({ urls: config.CORE_URLS })
+const { cores, stop: leaveCores } = connectCores({ urls: config.CORE_URLS, tls: coreTlsFiles(config) })
 const worker = createDelivery({ config, cores, logger, metrics })
 const metricsServer = await serveMetrics(config, [metrics.registry])
 let health: Server | undefined

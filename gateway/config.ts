@@ -18,6 +18,15 @@ export const SettingsSchema = Type.Object({
   GATEWAY_PORT: whole(8080, 0, 65_535, 'Port of the public API; 0 takes a free one.'),
   GATEWAY_HOST: Type.String({ default: '::', minLength: 1, description: 'Address to listen on; all by default.' }),
   CORE_URLS: Type.String({ default: 'http://localhost:8090', description: CORE_URLS_DESCRIPTION }),
+  CORE_CA: Type.String({
+    default: '',
+    description: 'File with the authorities (PEM) of the cores’ certificates; else those that Node knows.',
+  }),
+  CLIENT_CERT: Type.String({
+    default: '',
+    description: 'File with the certificate (PEM) to show to cores that ask for one. Read again when it changes.',
+  }),
+  CLIENT_KEY: Type.String({ default: '', description: 'File with its key (PEM).' }),
   CORE_TOKEN: Type.Optional(
     Type.String({ minLength: 16, description: 'Service token for the cores; else DATA_DIR/secrets.json holds it.' }),
   ),

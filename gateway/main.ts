@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import { connectCores } from '../core-client/connect-cores.ts'
+import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { createLogger } from '../observability/logger.ts'
 import { serveMetrics } from '../observability/metrics-server.ts'
 import { startTracing } from '../observability/tracing.ts'
@@ -35,7 +36,7 @@ const config = await readSettings()
 const logger = createLogger('gateway', config.LOG_LEVEL)
 const metrics = createGatewayMetrics()
 const stopTracing = await startTracing('service-gateway')
-const { cores, stop: leaveCores } = connectCores({ urls: config.CORE_URLS })
+const { cores, stop: leaveCores } = connectCores({ urls: config.CORE_URLS, tls: coreTlsFiles(config) })
 const staticFolders = {
   console: join(import.meta.dirname, '../console/dist'),
   widget: join(import.meta.dirname, '../widget/dist'),

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import type { CorePool } from '../../core-client/core-pool.ts'
+import { type CoreTlsSettings, coreTlsFiles } from '../../core-client/core-tls.ts'
 import { traceparentOf } from '../../observability/tracing.ts'
 import { requireSameOrigin } from '../checks/same-origin.ts'
 import { refuseUrlCredentials } from '../checks/url-credentials.ts'
@@ -34,7 +35,7 @@ const ANSWER_HEADERS = [
 ]
 
 interface RpcDeps {
-  config: Pick<Config, 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES'>
+  config: Pick<Config, 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES' | keyof CoreTlsSettings>
   cores: CorePool
   checkRate: preHandlerAsyncHookHandler
 }
@@ -46,7 +47,7 @@ interface RpcDeps {
 export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, cores, checkRate }) => {
   const methods = operatorMethods()
   const open = new Set<MessageStream>()
-  const proxy = createCoreProxy({ cores, deadlineMs: config.CORE_DEADLINE_MS })
+  const proxy = createCoreProxy({ cores, tls: coreTlsFiles(config), deadlineMs: config.CORE_DEADLINE_MS })
   app.addHook('preClose', async () => {
     for (const stream of open) stream.finish()
   })

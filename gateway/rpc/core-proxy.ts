@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import { Agent, type Dispatcher } from 'undici'
 import type { Core, CorePool, Failure } from '../../core-client/core-pool.ts'
 import { systemCodes, wasNeverSent } from '../../core-client/system-codes.ts'
+import type { TlsFiles } from '../../tls/tls-files.ts'
 import { unavailable } from '../errors.ts'
 import type { OperatorMethod } from './operator-methods.ts'
 
@@ -30,12 +31,31 @@ const CONNECT_WITHIN_MS = 3_000
 const STREAM_SILENCE_MAX_MS = 330_000
 
 /** Calls as they are, to one of the cores: the bytes of the Connect protocol over HTTP. */
-export function createCoreProxy({ cores, deadlineMs }: { cores: CorePool; deadlineMs: number }): CoreProxy {
-  const agent = new Agent({ connect: { timeout: Math.min(deadlineMs, CONNECT_WITHIN_MS) } })
+export function createCoreProxy(options: {
+  cores: CorePool
+  /** Of cores with TLS. */
+  tls?: TlsFiles | undefined
+  deadlineMs: number
+}): CoreProxy {
+  const { cores, deadlineMs, tls } = options
+  const timeout = Math.min(deadlineMs, CONNECT_WITHIN_MS)
+  let material = tls?.current()
+  let agent = new Agent({ connect: { timeout, ...material } })
+
+  /** Connections with the certificates as they are now; those before end with their calls. */
+  function latestAgent() {
+    const found = tls?.current()
+    if (found !== material) {
+      void agent.close()
+      material = found
+      agent = new Agent({ connect: { timeout, ...material } })
+    }
+    return agent
+  }
 
   async function request(core: Core, { method, headers, body, signal }: ProxiedCall): Promise<ProxiedAnswer> {
     const { origin, pathname } = new URL(core.url)
-    const answer = await agent.request({
+    const answer = await latestAgent().request({
       origin,
       path: `${pathname.replace(/\/$/, '')}${method.path}`,
       method: 'POST',
