@@ -58,6 +58,7 @@ export async function buildImages(): Promise<Map<string, Image>> {
         } else await run('bash', ['-c', rest], { cwd: image!.folder, env: environment(image!) })
         break
       case 'CMD':
+      case 'ENTRYPOINT':
         image!.command = JSON.parse(rest)
     }
   }

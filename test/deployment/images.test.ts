@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { existsSync, globSync } from 'node:fs'
 import { join, relative } from 'node:path'
+import { promisify } from 'node:util'
 import { validate } from 'dockerfile-utils'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { freePort, startProcess } from '../support/processes.ts'
@@ -11,6 +13,7 @@ import { type MadeSecrets, makeSecrets } from './secrets.ts'
 import { partNames, parts } from './settings.ts'
 
 const database = testDatabase()
+const run = promisify(execFile)
 let images: Map<string, Image>
 let secrets: MadeSecrets
 
@@ -35,7 +38,7 @@ describe('the Dockerfile', () => {
     const text = await readDockerfile()
     for (const name of partNames) {
       const [, stage = ''] = text.split(`FROM part AS ${name}\n`)
-      expect(stage.match(/EXPOSE (\d+)/)?.[1]).toBe(String(parts[name].port))
+      expect(stage.match(/EXPOSE (\d+) 9464/)?.[1]).toBe(String(parts[name].port))
       expect(stage.match(/127\.0\.0\.1:(\d+)\/readyz/)?.[1]).toBe(String(parts[name].port))
     }
   })
@@ -79,6 +82,7 @@ describe('the images', () => {
           ...environment(image),
           DATA_DIR: join(image.folder, '.data'),
           LOG_LEVEL: 'warn',
+          METRICS_PORT: '0',
           ...(await secrets.read(`${name}.env`)),
           [`${name.toUpperCase()}_PORT`]: String(ports[name]),
           ...env,
@@ -87,28 +91,35 @@ describe('the images', () => {
       })
     }
     const coreUrl = `http://localhost:${ports.core}`
-    await start('core', { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name })
+    const coreEnv = { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }
+    const core = images.get('core')!
+    const migrated = await run('node', ['core/migrate.ts'], {
+      cwd: core.folder,
+      env: { ...environment(core), ...(await secrets.read('core.env')), ...coreEnv },
+    })
+    expect(migrated.stdout).toContain('The database has all that this version needs.')
+    await start('core', { ...coreEnv, MIGRATE_AT_START: 'off' })
     await start('gateway', { CORE_URLS: `dns://localhost:${ports.core}` })
     await start('delivery', { CORE_URLS: coreUrl })
 
-    const { SERVICE_TOKEN } = await secrets.read('operator.env')
-    const call = async (method: string, body: object) => {
-      const answer = await fetch(`${coreUrl}/service.workspace.v1.WorkspaceService/${method}`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${SERVICE_TOKEN}`, 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      })
-      expect(answer.status).toBe(200)
-      // biome-ignore lint/suspicious/noExplicitAny: whatever the core says is what is looked at
-      return (await answer.json()) as any
+    const admin = images.get('admin')!
+    const administer = async (...args: string[]) => {
+      const [command = '', ...before] = admin.command
+      const env = { ...environment(admin), ...(await secrets.read('operator.env')), CORE_URL: coreUrl }
+      return JSON.parse((await run(command, [...before, ...args, '--json'], { cwd: admin.folder, env })).stdout)
     }
-    const { workspace } = await call('CreateWorkspace', { name: 'Shop' })
-    const { connection } = await call('CreateConnection', { workspaceId: workspace.workspaceId, name: 'Site' })
     const origin = 'https://shop.example'
-    const { installation } = await call('CreateInstallation', {
-      connectionId: connection.connectionId,
-      origins: [origin],
-    })
+    const { workspaceId } = (await administer('workspaces', 'create', '--name', 'Shop')).workspace
+    const created = await administer('connections', 'create', '--workspace', workspaceId, '--name', 'Site')
+    const { connectionId } = created.connection
+    const { installation } = await administer(
+      'installations',
+      'create',
+      '--connection',
+      connectionId,
+      '--origin',
+      origin,
+    )
     const gatewayUrl = `http://127.0.0.1:${ports.gateway}`
     const visitor = await startVisitor({ gatewayUrl, origin, siteKey: installation.publicSiteKey })
     const stream = await visitor.openStream()

@@ -103,7 +103,10 @@ describe.each(partNames)('the %s', (name) => {
   })
 
   it('is asked for its health on the port that it listens on', () => {
-    expect(container.ports).toEqual([{ name: 'http', containerPort: parts[name].port }])
+    expect(container.ports).toEqual([
+      { name: 'http', containerPort: parts[name].port },
+      { name: 'metrics', containerPort: 9464 },
+    ])
     expect(container.livenessProbe?.httpGet).toEqual({ path: '/livez', port: 'http' })
     expect(container.readinessProbe?.httpGet).toEqual({ path: '/readyz', port: 'http' })
   })
@@ -119,11 +122,13 @@ describe.each(partNames)('the %s', (name) => {
       automountServiceAccountToken: false,
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
     })
-    expect(container.securityContext).toEqual({
-      allowPrivilegeEscalation: false,
-      readOnlyRootFilesystem: true,
-      capabilities: { drop: ['ALL'] },
-    })
+    const all = [container, ...(deployment(name).initContainers ?? [])]
+    for (const { securityContext } of all)
+      expect(securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      })
   })
 
   it('is scaled, and never taken away whole', () => {
@@ -133,6 +138,15 @@ describe.each(partNames)('the %s', (name) => {
     const { spec: budget } = find<IPodDisruptionBudget>('PodDisruptionBudget', name)
     expect(budget?.maxUnavailable).toBe(1)
     expect(budget?.selector?.matchLabels).toEqual({ 'app.kubernetes.io/name': name })
+  })
+})
+
+describe('the database', () => {
+  it('is brought up to date before a core starts, with the same image and secrets', () => {
+    const [migrate] = deployment('core').initContainers ?? []
+    expect([migrate?.image, migrate?.envFrom]).toEqual([containerOf('core').image, containerOf('core').envFrom])
+    const [, file = ''] = migrate?.command ?? []
+    expect(existsSync(join(root, file))).toBe(true)
   })
 })
 
