@@ -3,13 +3,15 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { MongoClient } from 'mongodb'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { startVisitor } from '../support/visitor.ts'
 
 const root = join(import.meta.dirname, '../..')
 const database = testDatabase()
+const mongodb = { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }
 let stack: Awaited<ReturnType<typeof startStack>>
 beforeAll(async () => {
   stack = await startStack({ database })
@@ -23,7 +25,7 @@ interface Ended {
 
 async function run(file: string, args: string[], env: Record<string, string> = {}): Promise<Ended> {
   const PATH = `${join(root, 'node_modules/.bin')}:/usr/local/bin:/usr/bin:/bin`
-  const settings = { cwd: root, env: { PATH, HOME: tmpdir(), DATA_DIR: stack.dataDir, ...env } }
+  const settings = { cwd: root, env: { PATH, HOME: tmpdir(), DATA_DIR: stack.dataDir, ...mongodb, ...env } }
   return promisify(execFile)(file, args, settings).then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
     ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
@@ -36,18 +38,44 @@ const visitor = () => {
   return startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey })
 }
 
+const migrate = (args: string[], env = {}) => run(process.execPath, ['core/migrate.ts', ...args], env)
+
+describe('npm run migrate', () => {
+  it('says what a fresh database lacks, which a core that must not migrate refuses, and makes it', async () => {
+    const fresh = { MONGODB_DATABASE: `${database.name}-fresh`, LOG_LEVEL: 'warn' }
+    onTestFinished(async () => {
+      const client = await new MongoClient(database.uri).connect()
+      await client.db(fresh.MONGODB_DATABASE).dropDatabase()
+      await client.close()
+    })
+    const status = await migrate(['--status'], fresh)
+    expect(status).toMatchObject({ code: 0, stderr: '' })
+    expect(status.stdout).toMatch(/missing +events\.by_sequence\n[^]*to migrate +1 /)
+    const core = await run(process.execPath, ['core/main.ts'], { ...fresh, MIGRATE_AT_START: 'off' })
+    expect(core.code).toBe(1)
+    expect(core.stderr).toContain('core: the database is behind this version, run npm run migrate: wakeups, ')
+    const twice = await Promise.all([migrate([], fresh), migrate([], fresh)])
+    for (const { stdout } of twice) expect(stdout).toContain('The database has all that this version needs.')
+    expect((await migrate(['--contract'], fresh)).stdout).toBe('The database has all that this version needs.\n')
+    expect((await migrate(['--shard'], fresh)).stdout).toBe('The server is not a sharded cluster: nothing was set.\n')
+    expect((await migrate(['--rekey'], fresh)).stdout).toMatch(/^0 sealed anew\./)
+  })
+})
+
 describe('the administration command', () => {
   it('does what its document says, as it is printed there', async () => {
     const text = readFileSync(join(root, 'docs/administration.md'), 'utf8')
     const scripts = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, script]) => script).join('\n')
     const folder = mkdtempSync(join(tmpdir(), 'administration-'))
-    afterAll(() => rmSync(folder, { recursive: true, force: true }))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const inFolder = scripts.replaceAll(/> (\w+\.token)/g, `> ${folder}/$1`)
     const ended = await run('bash', ['--norc', '-euo', 'pipefail', '-c', inFolder])
     expect(ended).toMatchObject({ code: 0, stderr: '' })
     expect(ended.stdout).toMatch(/installations\[1\]\.origins +https:\/\/shop\.example, https:\/\/\*\.shop\.example/)
     expect(ended.stdout).toMatch(/secret +whsec_/)
     expect(ended.stdout).toContain('CONNECTION_STATUS_DISABLED')
+    expect(ended.stdout).toContain('The database has all that this version needs.')
+    expect(ended.stdout).toMatch(/events +\{"conversationId":1\}/)
     // The token that it made is good for what it names, and for nothing else.
     const SERVICE_TOKEN = readFileSync(join(folder, 'admin.token'), 'utf8').trim()
     expect(await admin(['workspaces', 'list'], { SERVICE_TOKEN })).toMatchObject({ code: 0 })
@@ -55,7 +83,7 @@ describe('the administration command', () => {
       code: 1,
       stderr: 'admin: the core answered PermissionDenied\n',
     })
-  })
+  }, 240_000)
 
   it('helps, and says what was wrong with a call', async () => {
     const help = await admin(['--help'])
