@@ -50,7 +50,7 @@ describe('npm run migrate', () => {
     })
     const status = await migrate(['--status'], fresh)
     expect(status).toMatchObject({ code: 0, stderr: '' })
-    expect(status.stdout).toMatch(/missing +events\.by_sequence\n[^]*to migrate +1 /)
+    expect(status.stdout).toMatch(/missing +events\.by_sequence\n[\s\S]*to migrate +1 /)
     const core = await run(process.execPath, ['core/main.ts'], { ...fresh, MIGRATE_AT_START: 'off' })
     expect(core.code).toBe(1)
     expect(core.stderr).toContain('core: the database is behind this version, run npm run migrate: wakeups, ')
