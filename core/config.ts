@@ -12,6 +12,16 @@ export const coreSettings = Type.Object({
     minimum: 10,
     description: 'Calls that may be under way, those with a stream apart; beyond it 503.',
   }),
+  CORE_TLS_CERT: Type.String({
+    default: '',
+    description:
+      'File with the certificate (PEM) for TLS on that port; without it there is none. Read again when it changes.',
+  }),
+  CORE_TLS_KEY: Type.String({ default: '', description: 'File with its key (PEM).' }),
+  CORE_TLS_CA: Type.String({
+    default: '',
+    description: 'File with the authorities (PEM) whose certificates callers must show; without it they need none.',
+  }),
   DATA_DIR: Type.String({
     default: '.data',
     minLength: 1,
@@ -30,6 +40,11 @@ export const coreSettings = Type.Object({
     default: 5000,
     minimum: 100,
     description: 'Longest time for one call of the database.',
+  }),
+  MIGRATE_AT_START: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'on',
+    description:
+      'Whether a core makes the indexes that are missing and runs migrations when it starts; `off`: it refuses a database that is behind until `npm run migrate` has run.',
   }),
   SECRET_KEYS: Type.String({
     default: '',
@@ -261,6 +276,9 @@ export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig
 }
 
 function checkTogether(config: CoreConfig): CoreConfig {
+  if ((config.CORE_TLS_CERT === '') !== (config.CORE_TLS_KEY === ''))
+    throw new SettingError('CORE_TLS_CERT and CORE_TLS_KEY are needed together')
+  if (config.CORE_TLS_CA && !config.CORE_TLS_CERT) throw new SettingError('CORE_TLS_CA needs CORE_TLS_CERT')
   try {
     createAddressJudge({ allowedCidrs: allowedCidrs(config) })
   } catch {

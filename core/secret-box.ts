@@ -11,6 +11,9 @@ export interface SecretBox {
 /** Whole: a part of a tag would do for Node, and is that much easier to guess. */
 const tagBytes = 16
 
+/** Which key a secret is sealed with. */
+export const kidOf = (sealed: string): string => sealed.slice(0, sealed.indexOf('.'))
+
 /** Encryption of secrets at rest. */
 export function createSecretBox(keyring: Keyring): SecretBox {
   return {

@@ -3,8 +3,10 @@ import type { DescMethod, DescMethodStreaming, DescMethodUnary } from '@bufbuild
 import { Code, ConnectError, createConnectRouter, createContextValues } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { readCoreConfig } from './config.ts'
+import { newId } from './ids.ts'
 import { inMemoryTransport } from './server.ts'
 import { coreRoutes } from './services/router.ts'
+import { createErasureStore } from './store/erasures.ts'
 import { site, type TestCores } from './test-core-context.ts'
 
 /** What stands in one workspace, for another one's operator to reach for. */
@@ -18,7 +20,10 @@ export interface Things {
   leadId: string
   subscriptionId: string
   attemptId: string
+  erasureId: string
 }
+
+const bySession = ({ sessionId }: Things) => ({ visitor: { by: { case: 'sessionId', value: sessionId } } })
 
 /**
  * A request of each operator method about things of one workspace. A new method needs a line here: then it is known that
@@ -75,6 +80,10 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'WorkspaceService.UpdateInstallation': ({ siteKey }) => ({ siteKey, defaultLocale: 'de' }),
   'WorkspaceService.ListInstallations': ({ workspaceId }) => ({ workspaceId }),
   'WorkspaceService.RotateIdentitySecret': ({ siteKey }) => ({ siteKey }),
+  'WorkspaceService.ListWorkspaces': () => ({}),
+  'PrivacyService.ExportVisitor': bySession,
+  'PrivacyService.EraseVisitor': bySession,
+  'PrivacyService.GetErasure': ({ erasureId }) => ({ erasureId }),
 }
 
 const agent = { displayName: 'Ada' }
@@ -105,7 +114,22 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
     desk,
   )
   const { attemptId } = attempt
-  return { ...seen, commandId, leadId, subscriptionId, attemptId }
+  const { erasureId } = await finishedErasure(cores, workspaceId)
+  return { ...seen, commandId, leadId, subscriptionId, attemptId, erasureId }
+}
+
+/** One that does not go on by itself while a test looks. */
+async function finishedErasure({ core }: TestCores, workspaceId: string) {
+  const store = createErasureStore(core.database.collections)
+  const at = new Date()
+  const erasureId = newId('ers')
+  const visitor = { workspaceId, browserIds: [], subjectIds: [] }
+  await store.insert(
+    { erasureId, workspaceId, stage: 'removed', requestedBy: 'desk', requestedAt: at, visitor, until: at },
+    new Date(at.getTime() + 60_000),
+  )
+  await store.finish(erasureId, at)
+  return { erasureId }
 }
 
 /** What the core says to a call: its Connect code and its public one. */
