@@ -34,7 +34,6 @@ beforeAll(async () => {
       LOG_LEVEL: 'trace',
       RATE_LIMIT_FACTOR: '1000',
       DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32',
-      MONGODB_TIMEOUT_MS: '1500',
     },
   })
   worker = await startDeliveryWorker(stack, { LOG_LEVEL: 'trace' })

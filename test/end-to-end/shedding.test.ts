@@ -35,7 +35,6 @@ it('a database that stands still piles nothing up, and all goes on when it does'
       CALLS_MAX: '40',
       SEND_QUEUE_MAX: '50',
       CORE_DEADLINE_MS: '3000',
-      MONGODB_TIMEOUT_MS: '1500',
     },
   })
   const { origin, siteKey } = stack.demo
