@@ -40,8 +40,8 @@ export async function startCore(config: CoreConfig, logger: Logger): Promise<Cor
       uri: mongodbUri,
       name: config.MONGODB_DATABASE,
       timeoutMs: config.MONGODB_TIMEOUT_MS,
-      migrates: config.MIGRATE_AT_START === 'on',
       metrics,
+      migrates: config.MIGRATE_AT_START === 'on',
     })
     const context = createCoreContext({ config, secretKeys, workspaceSessionSecrets, database, logger, metrics })
     context.start()

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { Agent, type Dispatcher } from 'undici'
-import { createCandidates } from '../../core-client/candidates.ts'
+import type { Core, CorePool, Failure } from '../../core-client/core-pool.ts'
 import { systemCodes, wasNeverSent } from '../../core-client/system-codes.ts'
 import type { TlsFiles } from '../../tls/tls-files.ts'
 import { unavailable } from '../errors.ts'
@@ -32,17 +32,12 @@ const STREAM_SILENCE_MAX_MS = 330_000
 
 /** Calls as they are, to one of the cores: the bytes of the Connect protocol over HTTP. */
 export function createCoreProxy(options: {
-  urls: string[]
+  cores: CorePool
   /** Of cores with TLS. */
   tls?: TlsFiles | undefined
   deadlineMs: number
-  now: () => number
 }): CoreProxy {
-  const { deadlineMs, tls } = options
-  const candidates = createCandidates(
-    options.urls.map((url) => new URL(url)),
-    options.now,
-  )
+  const { cores, deadlineMs, tls } = options
   const timeout = Math.min(deadlineMs, CONNECT_WITHIN_MS)
   let material = tls?.current()
   let agent = new Agent({ connect: { timeout, ...material } })
@@ -58,34 +53,37 @@ export function createCoreProxy(options: {
     return agent
   }
 
+  async function request(core: Core, { method, headers, body, signal }: ProxiedCall): Promise<ProxiedAnswer> {
+    const { origin, pathname } = new URL(core.url)
+    const answer = await latestAgent().request({
+      origin,
+      path: `${pathname.replace(/\/$/, '')}${method.path}`,
+      method: 'POST',
+      headers,
+      body,
+      signal,
+      headersTimeout: deadlineMs,
+      bodyTimeout: method.streaming ? STREAM_SILENCE_MAX_MS : deadlineMs,
+    })
+    return { status: answer.statusCode, headers: answer.headers, body: answer.body }
+  }
+
+  function judge(error: unknown, { method, signal }: ProxiedCall): Failure {
+    if (signal.aborted) return 'abandoned'
+    const tooLate = systemCodes(error).includes('UND_ERR_HEADERS_TIMEOUT')
+    return !tooLate && (wasNeverSent(error) || method.repeatable) ? 'repeatable' : 'lost'
+  }
+
   return {
-    async call({ method, headers, body, signal }) {
-      let failure = unavailable()
-      for (const candidate of candidates.inTurn()) {
-        const { origin, pathname } = candidate.core
-        try {
-          const answer = await latestAgent().request({
-            origin,
-            path: `${pathname.replace(/\/$/, '')}${method.path}`,
-            method: 'POST',
-            headers,
-            body,
-            signal,
-            headersTimeout: deadlineMs,
-            bodyTimeout: method.streaming ? STREAM_SILENCE_MAX_MS : deadlineMs,
-          })
-          candidates.answered(candidate)
-          return { status: answer.statusCode, headers: answer.headers, body: answer.body }
-        } catch (error) {
-          failure = unavailable(error)
-          if (signal.aborted) break
-          candidates.setAside(candidate)
-          const tooLate = systemCodes(error).includes('UND_ERR_HEADERS_TIMEOUT')
-          if (tooLate || !(wasNeverSent(error) || method.repeatable)) break
-        }
-      }
-      throw failure
-    },
+    call: (call) =>
+      cores
+        .call(
+          (core) => request(core, call),
+          (error) => judge(error, call),
+        )
+        .catch((error) => {
+          throw unavailable(error)
+        }),
     close: () => agent.destroy(),
   }
 }

@@ -5,8 +5,8 @@ import type { SourceFacts } from './source-facts.ts'
 const mayImport: Record<string, string[]> = {
   proto: [],
   destination: [],
-  tls: [],
   observability: [],
+  tls: [],
   'core-client': ['proto', 'observability', 'tls'],
   core: ['proto', 'destination', 'observability', 'tls'],
   admin: ['proto', 'core-client'],
@@ -35,6 +35,9 @@ const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
 /** Files besides `config.ts` that read the environment, each with its reason. */
 export const environmentReaders: Record<string, string> = {
   'bench/processes.ts': 'hands PATH and the like on to the processes that it starts, and nothing else',
+  'deploy/compose/init-replica-set.js': 'is run by mongosh in a container, which is told its secrets so',
+  'test/deployment/image.ts': 'hands PATH and the like on to the commands of the Dockerfile, and nothing else',
+  'test/documents/operations.test.ts': 'hands PATH and the like on to the commands of the document, and nothing else',
   'test/support/chromium.ts': 'hands the environment on to the browser, whose fonts it may have to name',
   'test/support/processes.ts': 'hands PATH and the like on to the processes that it starts, and nothing else',
 }
