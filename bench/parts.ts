@@ -18,5 +18,6 @@ export type Part = (options: PartOptions) => Promise<Table[]>
 
 /** By name, loaded when it is asked for. */
 export const parts: Record<string, () => Promise<Part>> = {
+  send: async () => (await import('./send/part.ts')).sendPart,
   delivery: async () => (await import('./delivery/part.ts')).deliveryPart,
 }

@@ -13,10 +13,10 @@ const mayImport: Record<string, string[]> = {
   console: ['proto'],
 }
 
-/** Packages with one home. */
+/** Packages with one home, besides the bench, which has peers of the service made of them. */
 const packageHomes: { packages: RegExp; home: RegExp; inTests: boolean }[] = [
-  { packages: /^(mongodb|bson|@0q\/embedded-mongodb)$/, home: /^core\/store\//, inTests: true },
-  { packages: /^(fastify|fastify-plugin|@fastify\/.*)$/, home: /^gateway\//, inTests: false },
+  { packages: /^(mongodb|bson|@0q\/embedded-mongodb)$/, home: /^(core\/store|bench)\//, inTests: true },
+  { packages: /^(fastify|fastify-plugin|@fastify\/.*)$/, home: /^(gateway|bench)\//, inTests: false },
 ]
 
 /** Within a part, what stands above may import what stands below, not the other way round. */
