@@ -14,6 +14,7 @@ const json = { 'Content-Type': 'application/json' }
 const atOnce = 16
 
 export const pageHeaders = page
+export const eventsPath = `${widget}/events`
 
 /** So many visitors of the demo's installation. Errors: the gateway's answer. */
 export async function createVisitors(port: number, count: number): Promise<BenchVisitor[]> {

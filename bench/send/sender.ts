@@ -1,5 +1,6 @@
 // Sends as fast as it is answered, over so many connections. Its arguments: a contender's name and its port.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { type HttpConnection, openConnection } from '../http-connection.ts'
 import { obey } from '../obey.ts'
 import { quantile } from '../table.ts'
@@ -7,6 +8,9 @@ import { type BenchVisitor, createVisitors, readHistory, sendMessage } from '../
 
 export type SenderCommand =
   | { do: 'send'; connections: number; warmUpMs: number; measuredMs: number }
+  /** Goes on at an even pace until the end is told. */
+  | { do: 'begin'; eachSecond: number }
+  | { do: 'end' }
   /** Messages in the logs of all visitors, but for the first of each. */
   | { do: 'count' }
 
@@ -59,6 +63,30 @@ async function send({ connections, warmUpMs, measuredMs }: SenderCommand & { do:
   return { count, seconds: measuredMs / 1000, p50: quantile(waits, 0.5), p99: quantile(waits, 0.99), acknowledged }
 }
 
+const steadyConnections = 50
+let steadily = false
+let steady: Promise<unknown> = Promise.resolve()
+
+function begin(eachSecond: number) {
+  steadily = true
+  const everyMs = (1000 * steadyConnections) / eachSecond
+  const lane = async (_: unknown, index: number) => {
+    const connection = await openConnection(Number(port))
+    let next = performance.now() + (everyMs * index) / steadyConnections
+    for (let turn = index; steadily; turn = (turn + steadyConnections) % visitors.length, next += everyMs) {
+      await delay(Math.max(0, next - performance.now()))
+      await sendMessage(connection, visitors[turn] as BenchVisitor)
+    }
+    connection.close()
+  }
+  steady = Promise.all(Array.from({ length: steadyConnections }, lane))
+}
+
+async function end() {
+  steadily = false
+  await steady
+}
+
 async function writeFirst(): Promise<void> {
   const lane = async () => {
     const connection = await openConnection(Number(port))
@@ -79,4 +107,15 @@ async function count(): Promise<number> {
 
 await writeFirst()
 
-obey<SenderCommand>(async (command) => (command.do === 'send' ? send(command) : count()))
+obey(async (command: SenderCommand) => {
+  switch (command.do) {
+    case 'send':
+      return send(command)
+    case 'begin':
+      return begin(command.eachSecond)
+    case 'end':
+      return end()
+    case 'count':
+      return count()
+  }
+})
