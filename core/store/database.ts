@@ -167,7 +167,7 @@ export async function openDatabase(settings: { uri: string; name: string; timeou
     await createWakeups(db)
     await createIndexes(db)
     const { socketPath } = client.options.hosts[0] ?? {}
-    const nudge = socketPath === undefined ? undefined : createFileNudge(`${socketPath}.${settings.name}.wakeups`)
+    const nudge = socketPath === undefined ? undefined : createFileNudge(`${socketPath}.${settings.name}.nudges`)
     return {
       collections: collectionsOf(db),
       screenshots: new GridFSBucket(db, { bucketName: 'screenshots' }),
