@@ -34,7 +34,7 @@ export function createFailoverTransport(options: {
     input: MessageInitShape<I>,
     values?: Parameters<Transport['unary']>[5],
   ): Promise<UnaryResponse<I, O>> {
-    let failure: ConnectError | undefined
+    let failure = new ConnectError('no core within reach', Code.Unavailable)
     for (const candidate of candidates.inTurn()) {
       try {
         const deadline = timeoutMs ?? options.deadlineMs
@@ -49,7 +49,7 @@ export function createFailoverTransport(options: {
         if (!wasNeverSent(error) && method.idempotency === MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN) break
       }
     }
-    throw failure ?? noCore()
+    throw failure
   }
 
   async function stream<I extends DescMessage, O extends DescMessage>(
@@ -60,7 +60,7 @@ export function createFailoverTransport(options: {
     input: AsyncIterable<MessageInitShape<I>>,
     values?: Parameters<Transport['stream']>[5],
   ): Promise<StreamResponse<I, O>> {
-    let failure: ConnectError | undefined
+    let failure = new ConnectError('no core within reach', Code.Unavailable)
     let begun = false
     async function* watched() {
       begun = true
@@ -81,13 +81,11 @@ export function createFailoverTransport(options: {
         candidates.setAside(candidate)
       }
     }
-    throw failure ?? noCore()
+    throw failure
   }
 
   return { unary, stream, revive: candidates.revive }
 }
-
-const noCore = () => new ConnectError('no core within reach', Code.Unavailable)
 
 function isOutOfReach(error: ConnectError): boolean {
   if (errorInfoOf(error) !== undefined) return false

@@ -1,6 +1,5 @@
 import type { Server } from 'node:http'
 import type { Transport } from '@connectrpc/connect'
-import helmet from '@fastify/helmet'
 import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance, LogController } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
 
@@ -20,7 +19,7 @@ import { createEventStreams } from './events/event-streams.ts'
 import { answerFailures, sendFailure } from './plugins/failures.ts'
 import { answerMalformedRequest, takeOverNodeAnswers } from './plugins/malformed-requests.ts'
 import { logRequests } from './plugins/request-log.ts'
-import { SECURITY_HEADERS } from './plugins/security-headers.ts'
+import { setSecurityHeaders } from './plugins/security-headers.ts'
 import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
 import { acceptJsonBodies } from './request-body.ts'
 import { healthRoutes } from './routes/health.ts'
@@ -101,7 +100,7 @@ export function createGateway(deps: {
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
   takeOverNodeAnswers(app)
   logRequests(app)
-  app.register(helmet, SECURITY_HEADERS)
+  setSecurityHeaders(app)
   if (config.API_DOCS === 'on') {
     app.addHook('onRequest', takeNamedOrigin)
     app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX, LEADS_PREFIX)))
