@@ -23,7 +23,7 @@ export interface WakeupListener {
 }
 
 /** Least time between two wake-ups of this process, in milliseconds: the first after a quiet time is written at once. */
-const paceMs = 5
+const paceMs = 10
 
 /** After this long without word from the store, in milliseconds, a cache is not to be trusted. */
 const currentFor = 900
