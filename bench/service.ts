@@ -33,7 +33,7 @@ export async function startCore({
   const dataDir = beside?.dataDir ?? (await scratchFolder('core'))
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const shared = { DATA_DIR: dataDir, LOG_LEVEL: 'warn', ...env }
+  const shared = { DATA_DIR: dataDir, LOG_LEVEL: 'warn', METRICS_PORT: '0', ...env }
   const running = await startPart({
     entry: 'core/main.ts',
     nodeArgs: profiling(profile, 'core'),

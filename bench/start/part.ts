@@ -43,7 +43,7 @@ export const startPart: Part = async ({ rounds, say }) => {
 async function timeToReady(folder: string): Promise<number> {
   const [gateway, core, demo] = [await freePort(), await freePort(), await freePort()]
   const ports = { GATEWAY_PORT: String(gateway), CORE_PORT: String(core), DEMO_PORT: String(demo) }
-  const env = { ...environment(), ...ports, LOG_LEVEL: 'warn' }
+  const env = { ...environment(), ...ports, LOG_LEVEL: 'warn', METRICS_PORT: '0' }
   const began = performance.now()
   // A group of its own, since npm puts a shell between.
   const child = spawn('npm', ['start'], { cwd: folder, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
