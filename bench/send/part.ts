@@ -25,6 +25,11 @@ export const sendPart: Part = async ({ rounds, quick, only, profile, say }) => {
   const results: Results = new Map(chosen.map((each) => [each, new Map(sizes.map((size) => [size, []]))]))
   const acknowledged = new Map<Contender, number>()
   for (const contender of chosen) started.set(contender, await contender.start(profile))
+  // Nobody is measured before its code is compiled.
+  for (const [contender, { sender }] of started) {
+    const warmUp = { do: 'send', connections: 64, warmUpMs: times.measuredMs, measuredMs: 0 } satisfies SenderCommand
+    acknowledged.set(contender, (await sender.tell<Sent>(warmUp)).acknowledged)
+  }
   for (let round = 0; round < rounds; round += 1) {
     for (const connections of sizes) {
       // Each round begins with another one.
