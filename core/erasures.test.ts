@@ -6,6 +6,7 @@ import { testDatabase } from '../test/support/test-database.ts'
 import { until } from '../test/support/until.ts'
 import type { SessionContent } from './session-content.ts'
 import { site, startTestCores, type TestCores } from './test-core-context.ts'
+import { placesOfTexts, plantMarks } from './test-visitor-marks.ts'
 
 const database = testDatabase()
 const client = new MongoClient(database.uri)
@@ -27,83 +28,8 @@ afterAll(async () => {
   await client.close()
 })
 
-/** Everything that a visitor can fill with something of their own, filled with a mark that is nowhere else. */
-async function plant({ verified }: { verified: boolean }) {
-  const { core, workspaceId } = cores
-  const marks: string[] = []
-  const mark = (name: string) => {
-    const text = `${name}${randomUUID().replaceAll('-', '')}`
-    marks.push(text)
-    return text
-  }
-  const page = (name: string) => ({
-    url: `https://shop.example/${mark(`${name}url`)}`,
-    title: mark(`${name}title`),
-    referrer: `https://${mark(`${name}r`)}.example/path`,
-  })
-  const { content: created } = await core.sessions.create({
-    publicSiteKey: cores.publicSiteKey,
-    origin: site,
-    clientInstanceId: mark('browser'),
-    locale: 'gsw-CH',
-    pageContext: page('created'),
-    idempotencyKey: mark('createkey'),
-  })
-  let session = created
-  const externalSubject = mark('sub')
-  const claims = { sub: externalSubject, name: mark('name'), ctx: { [mark('key')]: mark('value') }, jti: mark('nonce') }
-  if (verified) {
-    // A first session of the person's, so that this one is moved to its conversation.
-    const first = await cores.identify(await cores.newSession(), cores.sign({ ...claims, jti: mark('firstnonce') }))
-    await cores.send(first, mark('elsewhere'))
-    session = await cores.identify(created, cores.sign(claims), { key: mark('identifykey') })
-  }
-  const { sessionId, conversationId, accessGrant } = session
-  const credentials = { accessGrant, origin: site }
-  await core.messages.sendAsVisitor({
-    credentials,
-    clientOperationId: mark('operation'),
-    body: mark('body'),
-    contentType: 'text',
-    pageContext: page('message'),
-  })
-  await core.messages.sendAsAgent({ conversationId, clientOperationId: mark('agentoperation'), body: mark('answer') })
-  await core.sessions.reportPage({ credentials, pageContext: page('report'), idempotencyKey: mark('pagekey') })
-  await core.typing.setByVisitor(credentials, 'started')
-  for (const form of ['preChat', 'offline'] as const)
-    await core.leads.submitForm({ credentials, form, fields: { email: mark(form) }, idempotencyKey: mark('formkey') })
-  await core.leads.capture({ workspaceId, source: 'crm', fields: { note: mark('note') }, conversationId }, undefined)
-  const desk = { subject: 'desk' }
-  const { content: asked } = await core.commands.requestScreenshot({ sessionId, purpose: mark('purpose') }, desk)
-  const requestId = asked.commandId
-  const consent = { credentials, requestId, consent: 'granted', idempotencyKey: mark('consentkey') }
-  await core.commandDecisions.acknowledgeScreenshot(consent)
-  const image = Buffer.concat([imageOf('image/png', 100), Buffer.from(mark('pixels').repeat(3000))])
-  const upload = { credentials, requestId, contentType: 'image/png', idempotencyKey: mark('uploadkey') }
-  await core.screenshots.upload(
-    upload,
-    (async function* () {
-      yield image
-    })(),
-  )
-  await core.commands.requestNavigation({ sessionId, url: `${site}/${mark('target')}` }, desk)
-  return { session, created, externalSubject, marks }
-}
-
-/** Where a text is, whichever form it is kept in, over every document of every collection. */
-async function placesOf(texts: string[]): Promise<string[]> {
-  const db = client.db(database.name)
-  const needles = texts.flatMap((text) => [Buffer.from(text), Buffer.from(Buffer.from(text).toString('base64'))])
-  const places = new Set<string>()
-  for (const { name } of await db.listCollections().toArray()) {
-    const documents = (await db.collection(name).find({}, { raw: true }).toArray()) as unknown as Buffer[]
-    for (const bytes of documents) {
-      for (const [index, needle] of needles.entries())
-        if (bytes.includes(needle)) places.add(`${name}: ${texts[index >> 1]}`)
-    }
-  }
-  return [...places]
-}
+const plant = (kind: { verified: boolean }) => plantMarks(cores, kind)
+const placesOf = (texts: string[]) => placesOfTexts(client.db(database.name), texts)
 
 const idsOf = async ({ session, created }: Awaited<ReturnType<typeof plant>>) => {
   const found = await Promise.all([session, created].map(({ sessionId }) => cores.core.sessions.find(sessionId)))
@@ -178,6 +104,62 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
       if (!died) return
     }
   }, 240_000)
+})
+
+describe('an erasure beside a visitor who goes on', () => {
+  it('takes what was still being written', async () => {
+    const { core, cores: all } = cores
+    const session = await cores.newSession()
+    const { sessionId, conversationId, accessGrant } = session
+    const credentials = { accessGrant, origin: site }
+    const mark = randomUUID().replaceAll('-', '')
+    const { content } = await core.commands.requestScreenshot({ sessionId }, { subject: 'desk' })
+    const requestId = content.commandId
+    const consent = { credentials, requestId, consent: 'granted', idempotencyKey: 'yes' }
+    await core.commandDecisions.acknowledgeScreenshot(consent)
+    const removed = Promise.withResolvers<void>()
+    const upload = core.screenshots
+      .upload(
+        { credentials, requestId, contentType: 'image/png', idempotencyKey: 'picture' },
+        (async function* () {
+          yield Buffer.concat([imageOf('image/png', 100), Buffer.from(mark.repeat(20_000))])
+          await removed.promise
+          yield Buffer.from(mark.repeat(20_000))
+        })(),
+      )
+      .catch((error: Error) => error)
+
+    let refused = 0
+    const going = [...all, ...all].map(async (at) => {
+      for (let number = 0; ; number += 1) {
+        const attempts = await Promise.allSettled([
+          cores.send(session, `${mark} ${number}`, { core: at }),
+          at.typing.setByVisitor(credentials, number % 2 === 0 ? 'started' : 'stopped'),
+          at.sessions.reportPage({ credentials, pageContext: { url: `${site}/${mark}` } }),
+          at.leads.submitForm({ credentials, form: 'offline', fields: { email: mark }, idempotencyKey: randomUUID() }),
+          at.leads.capture(
+            { workspaceId: cores.workspaceId, source: 'crm', fields: { note: mark }, conversationId },
+            undefined,
+          ),
+          at.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: mark }),
+        ])
+        if (attempts.every(({ status }) => status === 'rejected')) break
+      }
+      refused += 1
+    })
+    await until('it is under way', async () => (await placesOf([mark])).length > 4)
+    await core.erasures.begin(await visitorOf(session), 'desk')
+    cores.advance(3)
+    await core.erasures.work()
+    await Promise.all(going)
+    expect(refused).toBe(going.length)
+    removed.resolve()
+    expect(await upload).toBeInstanceOf(Error)
+    for (const each of all) await each.inbox.noted()
+    cores.advance(61)
+    await core.erasures.work()
+    expect(await placesOf([mark, sessionId, conversationId])).toEqual([])
+  })
 })
 
 describe('an erased visitor', () => {

@@ -50,9 +50,9 @@ export function createErasures(dependencies: {
   }
 
   async function remove({ erasureId, visitor, until, traces: known }: OpenErasure) {
-    const { sessionIds } = await traces.find(visitor, until)
-    await removal.stopUploads([...new Set([...known.sessionIds, ...sessionIds])])
-    const all = await store.addTraces(erasureId, await traces.find(visitor, until))
+    const { sessionIds } = await traces.find(visitor, until, known)
+    await removal.stopUploads(sessionIds)
+    const all = await store.addTraces(erasureId, await traces.find(visitor, until, known))
     for (const fileId of all.fileIds) await files.delete(fileId)
     await removal.remove(all, until)
     return all.sessionIds

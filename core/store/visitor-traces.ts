@@ -32,9 +32,9 @@ export const noTraces = (): VisitorTraces => ({
 export interface VisitorTraceStore {
   /**
    * A verified visitor's sessions, and what was done anonymously in the browsers of these; of sessions, those that had begun
-   * by then.
+   * by then. With `known`, what was found before, what has come to it since is found too, also where its session is gone.
    */
-  find(visitor: VisitorName, until: Date): Promise<VisitorTraces>
+  find(visitor: VisitorName, until: Date, known?: VisitorTraces): Promise<VisitorTraces>
 }
 
 export function createVisitorTraceStore({ sessions, commands, leads }: Collections): VisitorTraceStore {
@@ -43,10 +43,10 @@ export function createVisitorTraceStore({ sessions, commands, leads }: Collectio
   } as const
 
   return {
-    async find({ browserIds, subjectIds }, until) {
+    async find({ browserIds, subjectIds }, until, known = noTraces()) {
       const begun = { createdAt: { $lte: until } }
       const verified = await sessions.find({ 'identity.subjectId': { $in: subjectIds }, ...begun }, part).toArray()
-      const browsers = unique([...browserIds, ...verified.map(({ visitorId }) => visitorId)])
+      const browsers = unique([...browserIds, ...known.visitorIds, ...verified.map(({ visitorId }) => visitorId)])
       const anonymous = await sessions
         .find({ visitorId: { $in: browsers }, identity: { $exists: false }, ...begun }, part)
         .toArray()
@@ -54,8 +54,9 @@ export function createVisitorTraceStore({ sessions, commands, leads }: Collectio
         ...verified,
         ...anonymous,
       ]
-      const sessionIds = found.map(({ _id }) => _id)
+      const sessionIds = unique([...known.sessionIds, ...found.map(({ _id }) => _id)])
       const conversationIds = unique([
+        ...known.conversationIds,
         ...found.flatMap(({ conversationId, formerConversationIds = [] }) => [
           conversationId,
           ...formerConversationIds,
@@ -67,7 +68,7 @@ export function createVisitorTraceStore({ sessions, commands, leads }: Collectio
       ])
       return {
         sessionIds,
-        visitorIds: [...subjectIds, ...browsers],
+        visitorIds: unique([...subjectIds, ...browsers]),
         conversationIds,
         commandIds: theirCommands.map(({ _id }) => _id),
         leadIds: theirLeads.map(({ _id }) => _id),
