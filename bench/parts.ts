@@ -22,5 +22,6 @@ export const parts: Record<string, () => Promise<Part>> = {
   latency: async () => (await import('./latency/part.ts')).latencyPart,
   history: async () => (await import('./history/part.ts')).historyPart,
   start: async () => (await import('./start/part.ts')).startPart,
+  capacity: async () => (await import('./capacity/part.ts')).capacityPart,
   delivery: async () => (await import('./delivery/part.ts')).deliveryPart,
 }

@@ -19,6 +19,7 @@ export type IdPrefix =
   | 'sub'
   | 'dlv'
   | 'att'
+  | 'ers'
 
 const bytesPerId = 26
 /** Asked for in advance: a single id's worth costs nearly as much as a hundred's. */
