@@ -1,5 +1,4 @@
 import type { Server } from 'node:http'
-import helmet from '@fastify/helmet'
 import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance, LogController } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
 import type { CorePool } from '../core-client/core-pool.ts'
@@ -25,7 +24,7 @@ import { answerMalformedRequest, takeOverNodeAnswers } from './plugins/malformed
 import { logRequests } from './plugins/request-log.ts'
 import { countRequests } from './plugins/request-metrics.ts'
 import { traceRequests } from './plugins/request-span.ts'
-import { BARE_SECURITY_HEADERS, SECURITY_HEADERS } from './plugins/security-headers.ts'
+import { SECURITY_HEADERS, setSecurityHeaders } from './plugins/security-headers.ts'
 import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
 import { acceptJsonBodies } from './request-body.ts'
 import { healthRoutes } from './routes/health.ts'
@@ -91,7 +90,7 @@ export function createGateway(deps: {
     schemaErrorFormatter: validationError,
     clientErrorHandler: answerMalformedRequest,
     frameworkErrors: async (error, request, reply) => {
-      reply.headers({ 'x-correlation-id': request.id, ...BARE_SECURITY_HEADERS })
+      reply.headers({ 'x-correlation-id': request.id, ...SECURITY_HEADERS })
       if (request.raw.url?.startsWith(`${WIDGET_PREFIX}/`)) await allowKnownOrigin(origins, reply)
       const failure = toGatewayError(error)
       metrics.failures.inc({ code: failure.code })
@@ -130,7 +129,7 @@ export function createGateway(deps: {
   }
   logRequests(app)
   countRequests(app, metrics)
-  app.register(helmet, SECURITY_HEADERS)
+  setSecurityHeaders(app)
   if (config.API_DOCS === 'on') {
     app.addHook('onRequest', takeNamedOrigin)
     app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX, LEADS_PREFIX)))

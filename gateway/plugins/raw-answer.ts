@@ -1,6 +1,6 @@
 import { correlationIdOf } from '../correlation.ts'
 import type { GatewayError } from '../errors.ts'
-import { BARE_SECURITY_HEADERS } from './security-headers.ts'
+import { SECURITY_HEADERS } from './security-headers.ts'
 
 /** A failure as bytes, for a connection on which there is no request to reply to. */
 export function rawAnswer(failure: GatewayError): string {
@@ -12,7 +12,7 @@ export function rawAnswer(failure: GatewayError): string {
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Correlation-Id: ${correlationId}`,
-    ...Object.entries(BARE_SECURITY_HEADERS).map(([name, value]) => `${name}: ${value}`),
+    ...Object.entries(SECURITY_HEADERS).map(([name, value]) => `${name}: ${value}`),
     'Cache-Control: no-store',
     ...(details.allow === undefined ? [] : [`Allow: ${details.allow.join(', ')}`]),
     ...(retryAfter === undefined ? [] : [`Retry-After: ${retryAfter}`]),
