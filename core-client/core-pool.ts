@@ -44,8 +44,8 @@ export interface CorePool {
   setAside(core: Core): void
   /** It was seen alive, so that it is asked again at once. */
   revive(core: Core): void
-  /** Whether a core besides this one is in good health. */
-  hasAnother(core: Core): boolean
+  /** Whether a core besides this one is in good health, and was seen alive since then (milliseconds since 1970). */
+  hasAnother(core: Core, since: number): boolean
   /** Calls that it is at. */
   inFlight(core: Core): number
 }
@@ -54,6 +54,7 @@ interface Member {
   core: Core
   inFlight: number
   failures: number
+  aliveAt: number
   skipUntil: number
   onTrial: boolean
 }
@@ -70,7 +71,7 @@ export function createCorePool(options: {
   let turn = 0
 
   function memberOf(core: Core): Member {
-    const member = known.get(core) ?? { core, inFlight: 0, failures: 0, skipUntil: 0, onTrial: false }
+    const member = known.get(core) ?? { core, inFlight: 0, failures: 0, aliveAt: 0, skipUntil: 0, onTrial: false }
     known.set(core, member)
     return member
   }
@@ -94,6 +95,7 @@ export function createCorePool(options: {
   }
 
   function heal(member: Member): void {
+    member.aliveAt = now()
     member.failures = 0
     member.skipUntil = 0
   }
@@ -144,7 +146,8 @@ export function createCorePool(options: {
     },
     setAside: (core) => leaveAside(memberOf(core)),
     revive: (core) => heal(memberOf(core)),
-    hasAnother: (core) => members.some((member) => member.core !== core && member.failures === 0),
+    hasAnother: (core, since) =>
+      members.some((member) => member.core !== core && member.failures === 0 && member.aliveAt >= since),
     inFlight: (core) => memberOf(core).inFlight,
   }
 }

@@ -24,7 +24,7 @@ export const capacityPart: Part = async ({ quick, say }) => {
   const coreUrl = `http://127.0.0.1:${ports.core}`
   let core = await part('core/main.ts', ports.core, { CORE_PORT: String(ports.core) })
   const gatewaySettings = { GATEWAY_PORT: String(ports.gateway), CORE_URLS: coreUrl }
-  const gateway = await part('gateway/main.ts', ports.gateway, gatewaySettings)
+  let gateway = await part('gateway/main.ts', ports.gateway, gatewaySettings)
   const { siteKey, origin } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   const site = { gatewayUrl: `http://127.0.0.1:${ports.gateway}`, origin, siteKey }
   const agent = new Agent({ keepAlive: true, maxSockets: atOnce })
@@ -49,7 +49,11 @@ export const capacityPart: Part = async ({ quick, say }) => {
   say(`${sizes.streams} sessions`)
   const visitors: CapacityVisitor[] = []
   await inTurn(sizes.streams, async () => void visitors.push(await createVisitor(site, agent)))
-  await inTurn(atOnce * 20, (index) => visitors[index % visitors.length]!.write())
+  // Anew, so that nothing that the sessions left behind gives its room to the streams.
+  await gateway.stop()
+  await core.stop()
+  core = await part('core/main.ts', ports.core, { CORE_PORT: String(ports.core) })
+  gateway = await part('gateway/main.ts', ports.gateway, gatewaySettings)
   await delay(settleMs)
 
   say(`${sizes.streams} streams`)
