@@ -12,6 +12,8 @@ export interface Contender {
 export interface StreamingOptions {
   /** Servers that visitors may connect to; a contender that has one only says so by an error. */
   gateways: number
+  /** How many visitors there are, the same at every start. */
+  visitors: number
   /** Folder for the profiles of our own processes. */
   profile?: string | undefined
 }
@@ -40,9 +42,6 @@ export interface Visitor {
   /** Path and headers of its stream, as they go out, without the last empty line. */
   head: string
 }
-
-/** As many visitors as any step needs. */
-export const visitorsMost = 10_000
 
 /** Servers have one processor to themselves and the load another. */
 export const serverProcessor = 0

@@ -10,6 +10,7 @@ export interface Step {
   name: string
   title: string
   gateways: number
+  visitors: number
   columns: Column[]
   run(turn: Turn, extent: Extent): Promise<Variants>
 }
@@ -49,6 +50,7 @@ export const steps: Step[] = [
     name: 'memory',
     title: 'Memory of a stream, 8,000 open',
     gateways: 1,
+    visitors: 8_000,
     columns: memoryColumns,
     run: (turn) => hold(turn, [8_000], 1),
   },
@@ -56,6 +58,7 @@ export const steps: Step[] = [
     name: 'events',
     title: '1,000 events/s spread over 8,000 streams, from when they were due to the visitor',
     gateways: 1,
+    visitors: 8_000,
     columns: chatColumns,
     run: (turn, extent) => chat(turn, 8_000, [1_000], seconds(extent, 4, 10, 30)),
   },
@@ -63,6 +66,7 @@ export const steps: Step[] = [
     name: 'resume',
     title: '2,000 visitors that resume at once',
     gateways: 1,
+    visitors: 2_000,
     columns: stormColumns,
     run: (turn) => storm(turn, 2_000, [5]),
   },
@@ -70,6 +74,7 @@ export const steps: Step[] = [
     name: 'W1',
     title: 'W1: streams held open with heartbeats',
     gateways: 1,
+    visitors: 10_000,
     columns: [
       ...memoryColumns,
       ['kernel', 'slabKb', 'KB', 1],
@@ -82,6 +87,7 @@ export const steps: Step[] = [
     name: 'W3',
     title: 'W3: visitor chat, 5,000 sessions, events of 256 B to 2 KB at random times',
     gateways: 1,
+    visitors: 5_000,
     columns: chatColumns,
     run: (turn, extent) =>
       chat(turn, 5_000, extent === 'quick' ? [1_000] : [200, 500, 1_000, 2_000], seconds(extent, 4, 8, 30)),
@@ -90,6 +96,7 @@ export const steps: Step[] = [
     name: 'W5',
     title: 'W5: 2,000 visitors that resume at once, by what they missed',
     gateways: 1,
+    visitors: 2_000,
     columns: stormColumns,
     run: (turn, extent) => storm(turn, 2_000, extent === 'full' ? [0, 5, 50, 300] : [0, 5, 50]),
   },
@@ -97,6 +104,7 @@ export const steps: Step[] = [
     name: 'W7',
     title: 'W7: one visitor in a hundred stops reading',
     gateways: 1,
+    visitors: 1_000,
     columns: [
       ['99th percentile before', 'p99Before', 'ms', 1],
       ['of the others, with it', 'p99After', 'ms', 1],
@@ -109,6 +117,7 @@ export const steps: Step[] = [
     name: 'W9',
     title: 'W9: one of two gateways stops under 500 events/s',
     gateways: 2,
+    visitors: 5_000,
     columns: [
       ['streams opened again', 'reopened', ''],
       ['most in a tenth of a second', 'mostInATenth', ''],

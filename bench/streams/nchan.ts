@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { freePort, startProgram } from '../processes.ts'
 import { scratchFolder } from '../workspace.ts'
 import { plainStreaming } from './bare.ts'
-import { type Contender, serverProcessor, visitorsMost } from './contender.ts'
+import { type Contender, serverProcessor } from './contender.ts'
 
 const module = '/usr/lib/nginx/modules/ngx_nchan_module.so'
 
@@ -11,7 +11,7 @@ const module = '/usr/lib/nginx/modules/ngx_nchan_module.so'
 export const nchan: Contender = {
   name: 'nginx + nchan',
   about: 'one worker, events in its own memory; no grants, no log on disk',
-  async start({ gateways }) {
+  async start({ gateways, visitors }) {
     if (gateways > 1) throw new Error('two of them share no memory')
     await access(module).catch(() => {
       throw new Error('the Debian packages nginx and libnginx-mod-nchan are not here')
@@ -19,22 +19,22 @@ export const nchan: Contender = {
     const folder = await scratchFolder('nchan')
     const port = await freePort()
     const file = join(folder, 'nginx.conf')
-    await writeFile(file, configuration(folder, port))
+    await writeFile(file, configuration(folder, port, visitors + 1_000))
     const args = ['-p', folder, '-e', join(folder, 'error.log'), '-c', file]
     const server = await startProgram('nginx', args, port, serverProcessor)
-    return plainStreaming(server, port)
+    return plainStreaming(server, port, visitors)
   },
 }
 
-const configuration = (folder: string, port: number) => `
+const configuration = (folder: string, port: number, files: number) => `
 load_module ${module};
 daemon off;
 master_process off;
 worker_processes 1;
-worker_rlimit_nofile ${visitorsMost + 1000};
+worker_rlimit_nofile ${files};
 pid ${folder}/nginx.pid;
 error_log ${folder}/error.log crit;
-events { worker_connections ${visitorsMost + 1000}; }
+events { worker_connections ${files}; }
 http {
   access_log off;
   client_body_temp_path ${folder}/body;

@@ -1,7 +1,8 @@
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort, type Obedient, type Running, startObedient, startPart } from '../processes.ts'
 import { scratchFolder } from '../workspace.ts'
-import { type Contender, loadProcessor, type Streaming, serverProcessor, visitorsMost } from './contender.ts'
+import { type Contender, loadProcessor, type Streaming, serverProcessor } from './contender.ts'
 import { heapProbe } from './memory.ts'
 import type { SeedCommand } from './our-seeder.ts'
 
@@ -13,8 +14,8 @@ export const ours: Contender = {
   name: 'Service',
   about:
     'gateway and core as two processes, with the embedded MongoDB engine; grants are checked, every event comes by an agent’s Connect call and is in the journaled log before it goes out',
-  async start({ gateways: count, profile }) {
-    seeded ??= seed()
+  async start({ gateways: count, visitors, profile }) {
+    seeded ??= seed(visitors)
     const { dataDir, visitorsFile } = await seeded
     const core = await startCore(dataDir, profile)
     const gateways = await Promise.all(Array.from({ length: count }, () => startGateway(dataDir, core.url, profile)))
@@ -44,11 +45,11 @@ export const ours: Contender = {
   },
 }
 
-async function seed(): Promise<{ dataDir: string; visitorsFile: string }> {
+async function seed(count: number): Promise<{ dataDir: string; visitorsFile: string }> {
   const dataDir = await scratchFolder('streams')
   const visitorsFile = join(dataDir, 'visitors.json')
   const core = await startCore(dataDir)
-  const command: SeedCommand = { do: 'sessions', count: visitorsMost }
+  const command: SeedCommand = { do: 'sessions', count }
   await withSeeder(dataDir, visitorsFile, (seeder) => seeder.tell(command))
   await core.running.stop()
   return { dataDir, visitorsFile }
@@ -80,12 +81,20 @@ async function startOwn(part: 'core' | 'gateway', env: Record<string, string>, p
   const name = part.toUpperCase()
   const running = await startPart({
     entry: `${part}/main.ts`,
-    nodeArgs: [...nodeArgs, ...profiling(profile, part)],
+    nodeArgs: [...(await scriptFlags(part)), ...nodeArgs, ...profiling(profile, part)],
     env: { ...env, LOG_LEVEL: 'warn', [`${name}_HOST`]: '127.0.0.1', [`${name}_PORT`]: String(port) },
     readyUrl: `${url}/readyz`,
     processor: serverProcessor,
   })
   return { running, port, url, heapBytes }
+}
+
+/** What `npm run gateway` and the like start Node with. */
+async function scriptFlags(part: string): Promise<string[]> {
+  const { scripts } = JSON.parse(await readFile(join(import.meta.dirname, '../../package.json'), 'utf8'))
+  return String(scripts[part])
+    .split(' ')
+    .filter((word) => word.startsWith('--'))
 }
 
 function profiling(folder: string | undefined, part: string): string[] {

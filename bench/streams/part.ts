@@ -6,7 +6,7 @@ import type { Part } from '../parts.ts'
 import { startObedient } from '../processes.ts'
 import type { Table } from '../table.ts'
 import { bare } from './bare.ts'
-import { type Contender, loadProcessor, visitorsMost } from './contender.ts'
+import { type Contender, loadProcessor } from './contender.ts'
 import { type Extent, type Step, steps } from './layouts.ts'
 import { nchan } from './nchan.ts'
 import { ours } from './ours.ts'
@@ -22,11 +22,12 @@ interface Measured {
 
 /** Visitors' streams beside the least that a Node process needs for them, and beside nginx with nchan. */
 export const streamsPart: Part = async ({ rounds, quick, full, only, profile, say }) => {
-  await requireFiles(visitorsMost + 1_000)
   if (availableParallelism() < 2) throw new Error('servers and load need a processor each')
   const named = (name: string) => only.some((each) => name.toLowerCase().startsWith(each.toLowerCase()))
   const chosenSteps = steps.some(({ name }) => named(name)) ? steps.filter(({ name }) => named(name)) : steps
   const chosen = contenders.some(({ name }) => named(name)) ? contenders.filter(({ name }) => named(name)) : contenders
+  const visitors = Math.max(...chosenSteps.map((step) => step.visitors))
+  await requireFiles(visitors + 1_000)
   const extent: Extent = quick ? 'quick' : full ? 'full' : 'usual'
   const tables: Table[] = []
   for (const step of chosenSteps) {
@@ -38,7 +39,7 @@ export const streamsPart: Part = async ({ rounds, quick, full, only, profile, sa
         const found = measured.get(contender) as Measured
         if (found.failure !== undefined) continue
         say(`${step.name}, round ${round + 1} of ${rounds}: ${contender.name}`)
-        await takeTurn(contender, step, extent, profile).then(
+        await takeTurn(contender, step, extent, { visitors, profile }).then(
           (variants) => keep(found, variants, say),
           (error: Error) => {
             found.failure = error.message
@@ -53,8 +54,13 @@ export const streamsPart: Part = async ({ rounds, quick, full, only, profile, sa
   return tables
 }
 
-async function takeTurn(contender: Contender, step: Step, extent: Extent, profile?: string): Promise<Variants> {
-  const streaming = await contender.start({ gateways: step.gateways, profile })
+async function takeTurn(
+  contender: Contender,
+  step: Step,
+  extent: Extent,
+  options: { visitors: number; profile?: string | undefined },
+): Promise<Variants> {
+  const streaming = await contender.start({ gateways: step.gateways, ...options })
   const visitors = await startObedient({ entry: 'bench/streams/visitors.ts', processor: loadProcessor })
   try {
     await visitors.tell({ do: 'load', file: streaming.visitorsFile, ports: streaming.ports })
