@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createBatchLoader } from './batch-loader.ts'
 import type { LogEvent } from './log-events.ts'
+import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import type { EventStore } from './store/events.ts'
 
 /** A conversation's log as this process follows it. */
@@ -35,9 +36,10 @@ const eventsPerRead = 2000
 export function createFeeds<M>(dependencies: {
   events: Pick<EventStore, 'heads' | 'readManyAfter'>
   deliver: (feed: Feed<M>, event: LogEvent) => void
+  metrics?: CoreMetrics
   logger: Logger
 }): Feeds<M> {
-  const { events, deliver, logger } = dependencies
+  const { events, deliver, metrics = createCoreMetrics(), logger } = dependencies
   /** Many join at once after an outage. */
   const headOf = createBatchLoader((conversationIds) => events.heads(conversationIds))
   const feeds = new Map<string, Feed<M> & { opened: Promise<void> }>()
@@ -145,7 +147,10 @@ export function createFeeds<M>(dependencies: {
       const ids = [...feeds.keys()]
       for (let start = 0; start < ids.length; start += 1000) {
         const heads = await events.heads(ids.slice(start, start + 1000))
-        for (const [conversationId, sequence] of heads) this.advanced(conversationId, sequence)
+        for (const [conversationId, sequence] of heads) {
+          if (sequence > (feeds.get(conversationId)?.through ?? sequence)) metrics.missedWakeups.inc()
+          this.advanced(conversationId, sequence)
+        }
       }
     },
   }

@@ -1,5 +1,6 @@
 import type { Feed, Feeds } from './feeds.ts'
 import { encodeEvent, endsSession, type LogEvent } from './log-events.ts'
+import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import { type ReplayWindow, replayPage } from './replay-window.ts'
 import type { Session } from './store/sessions.ts'
 
@@ -32,6 +33,8 @@ export interface Subscription {
   position: number
   /** `live` follows the feed; `replaying` reads the log by itself until it has caught up. */
   mode: 'replaying' | 'paused' | 'live' | 'ended'
+  /** Events that it was sent before it was live. */
+  replayed: number
   isOpen: boolean
   /** The session has gone to another conversation. */
   isElsewhere: boolean
@@ -72,6 +75,7 @@ export interface Subscriptions {
 export interface SubscriptionsDependencies {
   feeds: () => Feeds<Subscription>
   replayWindow: ReplayWindow
+  metrics?: CoreMetrics
   now?: () => number
   onOpened: (subscription: Subscription) => void
   /** However it ended. */
@@ -82,6 +86,7 @@ export interface SubscriptionsDependencies {
 export function createSubscriptions({
   feeds,
   replayWindow,
+  metrics = createCoreMetrics(),
   now = Date.now,
   onOpened,
   onEnded,
@@ -105,6 +110,7 @@ export function createSubscriptions({
     const ofSession = bySession.get(subscription.session.sessionId)
     ofSession?.delete(subscription)
     if (ofSession?.size === 0) bySession.delete(subscription.session.sessionId)
+    metrics.subscriptionsOpen.dec()
     onEnded(subscription)
     return true
   }
@@ -119,6 +125,7 @@ export function createSubscriptions({
         const { feed, sink } = subscription
         if (subscription.position >= feed.through) {
           subscription.mode = 'live'
+          metrics.replaySize.observe(subscription.replayed)
           return
         }
         const { page, through } = next ?? (await read(subscription))
@@ -151,6 +158,7 @@ export function createSubscriptions({
   /** The stream ends; the client comes back, and gets the log of the conversation that its session is in now. */
   function beginAnew(subscription: Subscription) {
     const { id, sink, epoch, feed } = subscription
+    metrics.streamResets.inc({ reason: 'epoch_changed' })
     sink.event([id], resetRequired(epoch, feed.through, { reason: 'epoch_changed', at: new Date(now()) }))
     end(subscription)
   }
@@ -163,6 +171,7 @@ export function createSubscriptions({
       return 0
     }
     const encoded = encode(event, subscription.epoch)
+    subscription.replayed += 1
     subscription.sink.event([subscription.id], encoded)
     return encoded.json.length
   }
@@ -177,6 +186,7 @@ export function createSubscriptions({
         feed: undefined as never,
         position: 0,
         mode: 'replaying',
+        replayed: 0,
         isOpen: false,
         isElsewhere: false,
       }
@@ -184,6 +194,7 @@ export function createSubscriptions({
       subscription.feed = feed
       const ofSession = bySession.get(session.sessionId) ?? new Set()
       bySession.set(session.sessionId, ofSession.add(subscription))
+      metrics.subscriptionsOpen.inc()
       try {
         onOpened(subscription)
         const { through } = feed
@@ -195,6 +206,7 @@ export function createSubscriptions({
           if (subscription.isElsewhere) beginAnew(subscription)
           void replay(subscription, verdict.page && { page: verdict.page, through })
         } else {
+          metrics.streamResets.inc({ reason: verdict.reason })
           sink.opened(id, session, { epoch, sequence: feed.through })
           sink.event([id], resetRequired(epoch, feed.through, verdict))
           end(subscription)

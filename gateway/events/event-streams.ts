@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Credentials } from '../core/grants.ts'
+import type { GatewayMetrics } from '../metrics.ts'
 import type { EventHub, EventSink, StartPoint, Subscription } from './event-hub.ts'
 import { encodeHeartbeat, encodeOpening } from './event-stream-encoding.ts'
 import { encodeHead, takeSocket } from './stream-socket.ts'
@@ -47,13 +48,16 @@ export function createEventStreams(options: {
   config: Config
   clock: Clock
   random: () => number
+  metrics: GatewayMetrics
 }): EventStreams {
-  const { hub, config, clock, random } = options
+  const { hub, config, clock, random, metrics } = options
   const streams = new Map<Socket, Stream>()
   /** The oldest first. */
   const bySession = new Map<string, Stream[]>()
   /** Streams by the second at which their heartbeat is due, so that one timer serves all. */
   const wheel = Array.from({ length: config.HEARTBEAT_SECONDS }, () => new Set<Stream>())
+  /** Readers that did not read. */
+  const slow = new WeakSet<Socket>()
   let seconds = 0
   let stopTicking = () => {}
 
@@ -72,13 +76,16 @@ export function createEventStreams(options: {
       }
       resolve()
     },
-    write: ({ socket }, bytes) => write(socket!, bytes),
+    write({ socket }, bytes) {
+      metrics.streamEvents.inc()
+      write(socket!, bytes)
+    },
     whenDrained({ socket }, run) {
       if (socket?.writableNeedDrain) socket.once('drain', run)
       else run()
     },
-    ended(stream, refusal) {
-      if (stream.opening === undefined) end(stream)
+    ended(stream, refusal, endedBy = 'core') {
+      if (stream.opening === undefined) end(stream, endedBy)
       else stream.opening.reject(refusal)
     },
   }
@@ -86,7 +93,7 @@ export function createEventStreams(options: {
   function add(stream: Stream, socket: Socket, sessionId: string): void {
     const ofSession = bySession.get(sessionId) ?? []
     const [oldest] = ofSession
-    if (oldest !== undefined && ofSession.length >= config.STREAMS_PER_SESSION) end(oldest)
+    if (oldest !== undefined && ofSession.length >= config.STREAMS_PER_SESSION) end(oldest, 'replaced')
     ofSession.push(stream)
     bySession.set(sessionId, ofSession)
 
@@ -96,16 +103,19 @@ export function createEventStreams(options: {
     stream.socket = socket
     stream.beats = wheel[seconds % wheel.length]!.add(stream)
     streams.set(socket, stream)
+    metrics.streamsOpen.inc()
     socket.on('close', removeClosed)
   }
 
   function removeClosed(this: Socket): void {
     const stream = streams.get(this)
-    if (stream !== undefined) remove(stream)
+    if (stream !== undefined) remove(stream, slow.has(this) ? 'slow' : 'client')
   }
 
-  function remove(stream: Stream): void {
+  function remove(stream: Stream, reason: string): void {
     if (!streams.delete(stream.socket!)) return
+    metrics.streamsOpen.dec()
+    metrics.streamEnds.inc({ reason })
     hub.unsubscribe(stream.subscription!)
     stream.beats?.delete(stream)
     const ofSession = bySession.get(stream.sessionId)
@@ -113,8 +123,8 @@ export function createEventStreams(options: {
     if (ofSession?.length === 0) bySession.delete(stream.sessionId)
   }
 
-  function end(stream: Stream): void {
-    remove(stream)
+  function end(stream: Stream, reason: string): void {
+    remove(stream, reason)
     stream.socket?.end()
   }
 
@@ -122,7 +132,7 @@ export function createEventStreams(options: {
     seconds++
     for (const stream of wheel[seconds % wheel.length]!) {
       const { subscription, socket } = stream
-      if (clock.now() >= stream.endsAt) end(stream)
+      if (clock.now() >= stream.endsAt) end(stream, 'age')
       // Without a core behind it a heartbeat would be a lie.
       else if (subscription?.attached) write(socket!, encodeHeartbeat(subscription.position))
     }
@@ -141,7 +151,9 @@ export function createEventStreams(options: {
 
   // A turn later, since what was written in one turn goes to the kernel at its end.
   function cutIfSlow(socket: Socket): void {
-    if (socket.writableLength > config.STREAM_UNSENT_MAX_BYTES) socket.destroy()
+    if (socket.writableLength <= config.STREAM_UNSENT_MAX_BYTES) return
+    slow.add(socket)
+    socket.destroy()
   }
 
   return {
@@ -173,7 +185,7 @@ export function createEventStreams(options: {
     },
     stop() {
       stopTicking()
-      for (const stream of [...streams.values()]) end(stream)
+      for (const stream of [...streams.values()]) end(stream, 'shutdown')
     },
     count: () => streams.size,
   }

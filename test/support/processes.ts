@@ -91,13 +91,18 @@ export const startProcess = async (spec: ProcessSpec): Promise<StartedProcess> =
   return running
 }
 
-/** A port that nothing listens on now. */
+/** Ports that were given out, whose processes may not listen yet. */
+const given = new Set<number>()
+
+/** A port that nothing listens on now, another one each time. */
 export const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   server.close()
   await once(server, 'close')
+  if (given.has(port)) return freePort()
+  given.add(port)
   return port
 }
 
