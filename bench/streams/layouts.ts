@@ -104,14 +104,14 @@ export const steps: Step[] = [
     name: 'W7',
     title: 'W7: one visitor in a hundred stops reading',
     gateways: 1,
-    visitors: 1_000,
+    visitors: 500,
     columns: [
       ['99th percentile before', 'p99Before', 'ms', 1],
       ['of the others, with it', 'p99After', 'ms', 1],
       ['memory more', 'moreMb', 'MB', 1],
       ['cut off after', 'cutAfter', 's', 1],
     ],
-    run: (turn, extent) => slow(turn, 1_000, seconds(extent, 10, 15, 30)),
+    run: (turn, extent) => slow(turn, 500, seconds(extent, 10, 15, 30)),
   },
   {
     name: 'W9',

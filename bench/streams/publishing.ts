@@ -14,6 +14,8 @@ export interface Flow {
   rate: number
   leastBytes: number
   mostBytes: number
+  /** Of characters that are three bytes each, so that a body of so many is three times as long. */
+  wide?: boolean
 }
 
 export type PublishCommand =
@@ -31,6 +33,8 @@ export interface Published {
 
 const inFlight = 64
 const smallBytes = 256
+const plainText = 'The quick brown fox jumps over the lazy dog. '
+const wideText = '敏捷的棕色狐狸跳过懒狗'
 
 /** For a publisher's process: publishes as it is told, with the contender's own call. */
 export function publishWith(publish: (channel: string, operation: string, body: string) => Promise<unknown>): void {
@@ -39,13 +43,13 @@ export function publishWith(publish: (channel: string, operation: string, body: 
   /** Operations of one process never meet those of another. */
   const run = Date.now().toString(36)
 
-  function send(visitor: number, bytes: number, dueAt: number): Promise<unknown> {
+  function send(visitor: number, bytes: number, dueAt: number, filler = plainText): Promise<unknown> {
     index += 1
-    const body = marker(index, dueAt).padEnd(bytes, 'The quick brown fox jumps over the lazy dog. ')
+    const body = marker(index, dueAt).padEnd(bytes, filler)
     return publish(visitors[visitor]?.channel ?? '', `${run}-${index}`, body)
   }
 
-  async function flow({ from, count, rate, leastBytes, mostBytes }: Flow, seconds: number) {
+  async function flow({ from, count, rate, leastBytes, mostBytes, wide = false }: Flow, seconds: number) {
     const lags: number[] = []
     const calls: Promise<boolean>[] = []
     const end = clock() + seconds * 1000
@@ -56,7 +60,7 @@ export function publishWith(publish: (channel: string, operation: string, body: 
       if (early > 0.5) await delay(early)
       lags.push(clock() - dueAt)
       const bytes = leastBytes + Math.random() * (mostBytes - leastBytes)
-      const call = send(from + Math.floor(Math.random() * count), Math.floor(bytes), dueAt)
+      const call = send(from + Math.floor(Math.random() * count), Math.floor(bytes), dueAt, wide ? wideText : plainText)
       calls.push(
         call.then(
           () => true,

@@ -97,11 +97,11 @@ export async function storm(turn: Turn, count: number, missed: number[]): Promis
   return found
 }
 
-/** W7: one visitor in a hundred stops reading, under events of 8 KB or so to these few; the others have theirs as before. */
+/** W7: one visitor in a hundred stops reading, under events of 12 KB to these few; the others have theirs as before. */
 export async function slow(turn: Turn, streams: number, seconds: number): Promise<Variants> {
   const { gateways, open, flow, visitors } = turn
   const stalled = streams / 100
-  const toSlow = { from: 0, count: stalled, rate: 400, leastBytes: 4_000, mostBytes: 4_000 }
+  const toSlow = { from: 0, count: stalled, rate: 400, leastBytes: 4_000, mostBytes: 4_000, wide: true }
   const toOthers = { from: stalled, count: streams - stalled, rate: 200, leastBytes: 256, mostBytes: 2048 }
   await open({ from: 0, count: streams })
   await flow([toOthers], 3)
