@@ -8,6 +8,7 @@ import { readCoreConfig } from './core/config.ts'
 import { startCore } from './core/core.ts'
 import { demoIds, seedDemo } from './core/demo-seed.ts'
 import { inMemoryTransport, serveCore } from './core/server.ts'
+import { createCorePool } from './core-client/core-pool.ts'
 import { createDelivery } from './delivery/app.ts'
 import { loadDeliveryConfig } from './delivery/config.ts'
 import { createDeliveryMetrics } from './delivery/metrics.ts'
@@ -50,11 +51,14 @@ async function startAll() {
     portTaken('CORE_PORT'),
   )
   closers.push(coreServer.close)
+  // The console's calls go over HTTP, to the port that has just been opened.
+  const coreUrl = coreAddress(coreConfig.CORE_HOST, coreServer.port)
+  const cores = createCorePool({ cores: [{ url: coreUrl, transport: inMemoryTransport(core.context) }] })
   const deliveryConfig = loadDeliveryConfig()
   const deliveryMetrics = createDeliveryMetrics()
   const delivery = createDelivery({
     config: deliveryConfig,
-    transports: [inMemoryTransport(core.context)],
+    cores,
     logger: createLogger('delivery', deliveryConfig.LOG_LEVEL),
     metrics: deliveryMetrics,
   })
@@ -62,9 +66,8 @@ async function startAll() {
   delivery.start()
   const gatewayMetrics = createGatewayMetrics()
   const gateway = createGateway({
-    // The console's calls go over HTTP, to the port that has just been opened.
-    config: { ...gatewayConfig, CORE_URLS: [coreAddress(coreConfig.CORE_HOST, coreServer.port)] },
-    transports: [inMemoryTransport(core.context)],
+    config: gatewayConfig,
+    cores,
     logger: createLogger('gateway', gatewayConfig.LOG_LEVEL),
     metrics: gatewayMetrics,
     staticFolders: { console: join(import.meta.dirname, 'console/dist'), widget: widgetDist },

@@ -20,6 +20,7 @@ export type Part = (options: PartOptions) => Promise<Table[]>
 
 /** By name, loaded when it is asked for. */
 export const parts: Record<string, () => Promise<Part>> = {
+  capacity: async () => (await import('./capacity/part.ts')).capacityPart,
   delivery: async () => (await import('./delivery/part.ts')).deliveryPart,
   streams: async () => (await import('./streams/part.ts')).streamsPart,
 }

@@ -19,6 +19,7 @@ export type IdPrefix =
   | 'sub'
   | 'dlv'
   | 'att'
+  | 'ers'
 
 /** A prefixed, unguessable identifier of 130 random bits, for example `ses_3k8…`: lower-case letters and digits only. */
 export function newId(prefix: IdPrefix): string {

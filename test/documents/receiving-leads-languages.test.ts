@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
+import { inheritedEnvironment } from '../support/processes.ts'
 
 const root = join(import.meta.dirname, '../..')
 const document = readFileSync(join(root, 'docs/receiving-leads.md'), 'utf8')
@@ -71,7 +72,7 @@ describe.each(languages)('the check by hand in $name', ({ name, file, command, p
     const path = join(folder, file)
     writeFileSync(path, program(snippet ?? ''))
     const answer = (change: Partial<typeof published>) => {
-      const environment = { ...process.env, GOCACHE: join(folder, 'go'), ...published, ...change }
+      const environment = { ...inheritedEnvironment(), GOCACHE: join(folder, 'go'), ...published, ...change }
       const { stdout, stderr } = spawnSync(executable, [...options, path], { env: environment, encoding: 'utf8' })
       return stdout.trim() || stderr
     }
