@@ -132,9 +132,10 @@ export async function slow(turn: Turn, streams: number, seconds: number): Promis
 
 /** W9: one of two gateways stops under events; its visitors come back to the other. */
 export async function drain(turn: Turn, streams: number, seconds: number): Promise<Variants> {
-  const { streaming, open, visitors, flow } = turn
+  const { streaming, open, visitors, each } = turn
   await open({ from: 0, count: streams })
-  await flow([{ from: 0, count: streams, rate: 200, leastBytes: 256, mostBytes: 2048 }], 2)
+  // So that each has a position to come back with.
+  await each({ from: 0, count: streams, times: 1 })
   await visitors({ do: 'follow', on: true })
   const [first] = streaming.gateways
   const stopping = delay(1_000).then(() => first?.kill('SIGTERM'))
@@ -147,7 +148,7 @@ async function reopening({ streaming, visitors }: Turn, streams: number, seconds
   await visitors({ do: 'account' })
   const flows = [{ from: 0, count: streams, rate: 500, leastBytes: 256, mostBytes: 2048 }]
   const { published } = await streaming.publisher.tell<{ published: number }>({ do: 'flows', flows, seconds })
-  await visitors({ do: 'wait', events: published, withinMs: 15_000 })
+  await visitors({ do: 'wait', events: published, withinMs: 30_000 })
   await delay(300)
   const { events, doubles, p99, reopened } = await visitors<Account>({ do: 'account' })
   return {

@@ -33,7 +33,7 @@ export interface FlowFigures extends Record<string, number> {
 
 /** Streams that are being opened at once, unless a step says otherwise. */
 const openingAtOnce = 200
-const arriveWithinMs = 10_000
+const arriveWithinMs = 15_000
 
 export function createTurn(streaming: Streaming, visitors: Obedient): Turn {
   const gateways = streaming.gateways.map(({ pid }) => pid)
