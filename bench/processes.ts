@@ -11,6 +11,10 @@ const lookEveryMs = 50
 /** What a process gets of this environment: no setting of the service from somebody's shell. */
 const inherited = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'TZ']
 
+/** Of this environment, what a process is given. */
+export const environment = (): Record<string, string> =>
+  Object.fromEntries(inherited.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
+
 export interface Running {
   pid: number
   kill(signal: NodeJS.Signals): void
@@ -110,10 +114,9 @@ function launch(
   stdio: ('pipe' | 'ignore' | 'inherit' | 'ipc')[],
   { env = {}, processor }: Pick<NodeSpec, 'env' | 'processor'> = {},
 ): Running & { process: ChildProcess } {
-  const own = Object.fromEntries(inherited.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
   // taskset becomes the program that it starts, under the same process id.
   const [command, ...rest] = processor === undefined ? [program] : ['taskset', '-c', String(processor), program]
-  const child = spawn(command, [...rest, ...args], { cwd: root, env: { ...own, ...env }, stdio })
+  const child = spawn(command, [...rest, ...args], { cwd: root, env: { ...environment(), ...env }, stdio })
   const exited = new Promise((resolve) => {
     child.once('exit', resolve)
     child.once('error', resolve)

@@ -83,7 +83,7 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
     if (migrates) await migrate(db)
     else await requireReady(db)
     const { socketPath } = client.options.hosts[0] ?? {}
-    const nudge = socketPath === undefined ? undefined : createFileNudge(`${socketPath}.${settings.name}.wakeups`)
+    const nudge = socketPath === undefined ? undefined : createFileNudge(`${socketPath}.${settings.name}.nudges`)
     return {
       collections: collectionsOf(db),
       screenshots: new GridFSBucket(db, { bucketName: 'screenshots' }),

@@ -16,10 +16,10 @@ const mayImport: Record<string, string[]> = {
   console: ['proto'],
 }
 
-/** Packages with one home. */
+/** Packages with one home, besides the bench, which has peers of the service made of them. */
 const packageHomes: { packages: RegExp; home: RegExp; inTests: boolean }[] = [
-  { packages: /^(mongodb|bson|@0q\/embedded-mongodb)$/, home: /^core\/store\//, inTests: true },
-  { packages: /^(fastify|fastify-plugin|@fastify\/.*)$/, home: /^gateway\//, inTests: false },
+  { packages: /^(mongodb|bson|@0q\/embedded-mongodb)$/, home: /^(core\/store|bench)\//, inTests: true },
+  { packages: /^(fastify|fastify-plugin|@fastify\/.*)$/, home: /^(gateway|bench)\//, inTests: false },
   { packages: /^(prom-client|@opentelemetry\/.*)$/, home: /^observability\//, inTests: true },
 ]
 
