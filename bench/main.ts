@@ -7,7 +7,7 @@ import { stopAll } from './processes.ts'
 import { markdownTable, plainTable } from './table.ts'
 import { scratchFolders } from './workspace.ts'
 
-const usage = `npm run bench -- <part> [--rounds n] [--quick] [--only a,b] [--json | --markdown] [--profile folder]
+const usage = `npm run bench -- <part> [--rounds n] [--quick | --full] [--only a,b] [--json | --markdown] [--profile folder]
 parts: ${Object.keys(parts).join(', ')}`
 
 async function main(): Promise<void> {
@@ -16,6 +16,7 @@ async function main(): Promise<void> {
     options: {
       rounds: { type: 'string' },
       quick: { type: 'boolean', default: false },
+      full: { type: 'boolean', default: false },
       only: { type: 'string' },
       json: { type: 'boolean', default: false },
       markdown: { type: 'boolean', default: false },
@@ -35,6 +36,7 @@ async function main(): Promise<void> {
   const tables = await part({
     rounds,
     quick: values.quick,
+    full: values.full,
     only: values.only?.split(',') ?? [],
     ...(values.profile === undefined ? {} : { profile: values.profile }),
     say: (line) => console.error(line),

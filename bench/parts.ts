@@ -5,6 +5,8 @@ export interface PartOptions {
   rounds: number
   /** A shorter run with the same steps, to see whether it works. */
   quick: boolean
+  /** A longer run, where a step has a longer form. */
+  full: boolean
   /** Names of steps or contenders; empty for all. */
   only: string[]
   /** Folder for the CPU profiles of our own processes. */
@@ -24,4 +26,5 @@ export const parts: Record<string, () => Promise<Part>> = {
   start: async () => (await import('./start/part.ts')).startPart,
   capacity: async () => (await import('./capacity/part.ts')).capacityPart,
   delivery: async () => (await import('./delivery/part.ts')).deliveryPart,
+  streams: async () => (await import('./streams/part.ts')).streamsPart,
 }

@@ -46,13 +46,15 @@ interface NodeSpec {
   args?: string[]
   env?: Record<string, string>
   nodeArgs?: string[]
+  /** Number of the one processor that it may use. */
+  processor?: number | undefined
 }
 
 /** A part of the service, as an operator would start it. It has started once `readyUrl` answers 200. */
 export async function startPart(spec: NodeSpec & { readyUrl: string }): Promise<Running> {
   const guard = join(root, 'test/support/end-with-parent.ts')
   const args = [...(spec.nodeArgs ?? []), '--import', guard, join(root, spec.entry), ...(spec.args ?? [])]
-  const child = launch(process.execPath, args, ['pipe', 'ignore', 'inherit'], spec.env)
+  const child = launch(process.execPath, args, ['pipe', 'ignore', 'inherit'], spec)
   await untilReady(child, spec.entry, async () => {
     const answer = await fetch(spec.readyUrl, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined)
     await answer?.body?.cancel()
@@ -64,7 +66,7 @@ export async function startPart(spec: NodeSpec & { readyUrl: string }): Promise<
 /** A process of the bench, told what to do by messages. It has started once it says so. */
 export async function startObedient(spec: NodeSpec): Promise<Obedient> {
   const args = [...(spec.nodeArgs ?? []), join(root, spec.entry), ...(spec.args ?? [])]
-  const child = launch(process.execPath, args, ['ignore', 'ignore', 'inherit', 'ipc'], spec.env)
+  const child = launch(process.execPath, args, ['ignore', 'ignore', 'inherit', 'ipc'], spec)
   let ready = false
   child.process.once('message', () => {
     ready = true
@@ -85,8 +87,13 @@ export async function startObedient(spec: NodeSpec): Promise<Obedient> {
 }
 
 /** Any other program. It has started once something listens on the port. */
-export async function startProgram(program: string, args: string[], port: number): Promise<Running> {
-  const child = launch(program, args, ['ignore', 'ignore', 'inherit'])
+export async function startProgram(
+  program: string,
+  args: string[],
+  port: number,
+  processor?: number | undefined,
+): Promise<Running> {
+  const child = launch(program, args, ['ignore', 'ignore', 'inherit'], { processor })
   await untilReady(child, program, () => answersAt(port))
   return child
 }
@@ -105,9 +112,11 @@ function launch(
   program: string,
   args: string[],
   stdio: ('pipe' | 'ignore' | 'inherit' | 'ipc')[],
-  env: Record<string, string> = {},
+  { env = {}, processor }: Pick<NodeSpec, 'env' | 'processor'> = {},
 ): Running & { process: ChildProcess } {
-  const child = spawn(program, args, { cwd: root, env: { ...environment(), ...env }, stdio })
+  // taskset becomes the program that it starts, under the same process id.
+  const [command, ...rest] = processor === undefined ? [program] : ['taskset', '-c', String(processor), program]
+  const child = spawn(command, [...rest, ...args], { cwd: root, env: { ...environment(), ...env }, stdio })
   const exited = new Promise((resolve) => {
     child.once('exit', resolve)
     child.once('error', resolve)

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { createBatchLoader } from './batch-loader.ts'
 import type { LogEvent } from './log-events.ts'
 import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import type { EventStore } from './store/events.ts'
@@ -39,6 +40,8 @@ export function createFeeds<M>(dependencies: {
   logger: Logger
 }): Feeds<M> {
   const { events, deliver, metrics = createCoreMetrics(), logger } = dependencies
+  /** Many join at once after an outage. */
+  const headOf = createBatchLoader((conversationIds) => events.heads(conversationIds))
   const feeds = new Map<string, Feed<M> & { opened: Promise<void> }>()
   /** How far each feed that is behind has to go. */
   const behind = new Map<string, number>()
@@ -107,8 +110,8 @@ export function createFeeds<M>(dependencies: {
           opened: Promise.resolve(),
         }
         // From now on it hears of every event; those that come before its start is known are part of the start.
-        created.opened = events.heads([conversationId]).then((heads) => {
-          created.through = Math.max(created.through, heads.get(conversationId) ?? 0)
+        created.opened = headOf(conversationId).then((head = 0) => {
+          created.through = Math.max(created.through, head)
         })
         feeds.set(conversationId, created)
         feed = created

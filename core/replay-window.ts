@@ -4,8 +4,12 @@ import type { EventStore } from './store/events.ts'
 
 export type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'
 
+/** Events in one read of a replay. */
+export const replayPage = 100
+
+/** `page` is what comes first after the place, where that had to be read. */
 export type ReplayVerdict =
-  | { state: 'ready'; sequence: number }
+  | { state: 'ready'; sequence: number; page?: LogEvent[] }
   | { state: 'reset_required'; reason: ResetReason; at: Date }
 
 export interface ReplayWindow {
@@ -16,8 +20,8 @@ export interface ReplayWindow {
   ): Promise<ReplayVerdict>
   /** Sequence of the oldest event that is still replayed; 0 when there is none. */
   oldest(conversationId: string): Promise<number>
-  /** Events after a place, in order. Small reads that are asked for at once share one query. */
-  read(conversationId: string, after: number, limit: number): Promise<LogEvent[]>
+  /** Up to `replayPage` events after a place, in order. Small reads that are asked for at once share one query. */
+  read(conversationId: string, after: number): Promise<LogEvent[]>
 }
 
 export interface ReplayWindowSettings {
@@ -27,8 +31,8 @@ export interface ReplayWindowSettings {
 }
 
 /** Conversations in one shared read, and the events that it may bring for all of them. */
-const sharedReads = 100
-const sharedEvents = 1000
+const sharedReads = 50
+const sharedEvents = 3000
 
 /** What can still be replayed: the newest events, bounded in number and age. */
 export function createReplayWindow(
@@ -44,13 +48,15 @@ export function createReplayWindow(
         return { conversationId, after: Number(after) }
       })
       const found = await events.readManyAfter(ranges, sharedEvents)
-      if (found.length === sharedEvents) return new Map()
+      // They come by conversation: a full answer breaks off in the last one that it names, and knows nothing of those after it.
+      const brokenOff = found.length === sharedEvents ? found.at(-1)?.conversationId : undefined
       const byConversation = Map.groupBy(found, ({ conversationId }) => conversationId)
       return new Map(
-        ranges.map(({ conversationId, after }, index) => [
-          keys[index]!,
-          (byConversation.get(conversationId) ?? []).filter(({ sequence }) => sequence > after),
-        ]),
+        ranges.flatMap(({ conversationId, after }, index) => {
+          if (brokenOff !== undefined && conversationId >= brokenOff) return []
+          const known = byConversation.get(conversationId) ?? []
+          return [[keys[index]!, known.filter(({ sequence }) => sequence > after)]]
+        }),
       )
     },
     { maxKeys: sharedReads },
@@ -60,9 +66,9 @@ export function createReplayWindow(
     return { state: 'reset_required', reason, at: new Date(now()) }
   }
 
-  async function read(conversationId: string, after: number, limit: number) {
+  async function read(conversationId: string, after: number) {
     const shared = await readShared(`${conversationId} ${after}`)
-    return shared?.slice(0, limit) ?? events.readAfter({ conversationId, after }, limit)
+    return shared?.slice(0, replayPage) ?? events.readAfter({ conversationId, after }, replayPage)
   }
 
   return {
@@ -84,9 +90,9 @@ export function createReplayWindow(
         head - sequence > settings.maxEvents &&
         (await events.countAfter({ conversationId, after: sequence }, settings.maxEvents + 1)) > settings.maxEvents
       if (await tooMany()) return reset('window_exceeded')
-      const [first] = await read(conversationId, sequence, 1)
-      const tooOld = first !== undefined && first.occurredAt.getTime() < now() - settings.maxAge * 1000
-      return tooOld ? reset('window_exceeded') : { state: 'ready', sequence }
+      const page = await read(conversationId, sequence)
+      const tooOld = page[0] !== undefined && page[0].occurredAt.getTime() < now() - settings.maxAge * 1000
+      return tooOld ? reset('window_exceeded') : { state: 'ready', sequence, page }
     },
 
     oldest(conversationId) {

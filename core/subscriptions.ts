@@ -1,7 +1,7 @@
 import type { Feed, Feeds } from './feeds.ts'
 import { encodeEvent, endsSession, type LogEvent } from './log-events.ts'
 import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
-import type { ReplayWindow } from './replay-window.ts'
+import { type ReplayWindow, replayPage } from './replay-window.ts'
 import type { Session } from './store/sessions.ts'
 
 /** An event as it goes out, encoded once for all its readers. */
@@ -40,9 +40,14 @@ export interface Subscription {
   isElsewhere: boolean
 }
 
-/** Events in one read of a replay, and characters after which it waits for the reader. */
-const replayPage = 100
+/** Characters after which a replay waits for the reader. */
 const replayBytes = 64 * 1024
+
+/** Events after a position, and how far the feed had come before they were read: a hole up to there is one. */
+interface ReadPage {
+  page: LogEvent[]
+  through: number
+}
 
 export interface StartPoint {
   afterSequence?: number
@@ -116,17 +121,16 @@ export function createSubscriptions({
     if (close(subscription)) subscription.sink.closed(subscription.id, error)
   }
 
-  async function replay(subscription: Subscription) {
+  async function replay(subscription: Subscription, known?: ReadPage) {
     try {
-      for (let bytes = 0; subscription.mode === 'replaying'; ) {
+      for (let bytes = 0, next = known; subscription.mode === 'replaying'; next = undefined) {
         const { feed, sink } = subscription
         if (subscription.position >= feed.through) {
           subscription.mode = 'live'
           metrics.replaySize.observe(subscription.replayed)
           return
         }
-        const { through } = feed
-        const page = await replayWindow.read(feed.conversationId, subscription.position, replayPage)
+        const { page, through } = next ?? (await read(subscription))
         if (subscription.mode !== 'replaying') return
         for (const event of page) {
           bytes += send(subscription, event)
@@ -146,6 +150,11 @@ export function createSubscriptions({
     } catch (error) {
       end(subscription, error)
     }
+  }
+
+  async function read({ feed, position }: Subscription): Promise<ReadPage> {
+    const { through } = feed
+    return { page: await replayWindow.read(feed.conversationId, position), through }
   }
 
   /** The stream ends; the client comes back, and gets the log of the conversation that its session is in now. */
@@ -190,13 +199,14 @@ export function createSubscriptions({
       metrics.subscriptionsOpen.inc()
       try {
         onOpened(subscription)
-        const verdict = await replayWindow.judge(session.conversationId, { epoch, head: feed.through, start })
+        const { through } = feed
+        const verdict = await replayWindow.judge(session.conversationId, { epoch, head: through, start })
         if (verdict.state === 'ready') {
           subscription.position = verdict.sequence
           sink.opened(id, session, { epoch, sequence: verdict.sequence })
           subscription.isOpen = true
           if (subscription.isElsewhere) beginAnew(subscription)
-          void replay(subscription)
+          void replay(subscription, verdict.page && { page: verdict.page, through })
         } else {
           metrics.streamResets.inc({ reason: verdict.reason })
           sink.opened(id, session, { epoch, sequence: feed.through })

@@ -188,6 +188,76 @@ describe('an event stream', () => {
   })
 })
 
+/** A stream on a socket of its own: all that came, and whether the gateway has ended it. */
+function openRawStream({ port }: TestGateway, after = '', version = '1.1') {
+  const socket = connect({ port, host: '127.0.0.1' })
+  onTestFinished(() => void socket.destroy())
+  const stream = { socket, text: '', ended: false }
+  socket.on('data', (bytes) => {
+    stream.text += bytes
+  })
+  socket.on('end', () => {
+    stream.ended = true
+  })
+  socket.on('error', () => {})
+  socket.write(`${streamRequest(version)}${after}`)
+  return stream
+}
+
+const streamRequest = (version = '1.1') =>
+  `GET /api/integrations/v1/widget/events HTTP/${version}\r\nHost: x\r\nOrigin: ${SITE}\r\nX-Service-Widget-Version: 1.0\r\nAuthorization: Bearer grant-1\r\n\r\n`
+
+describe('the connection of a stream', () => {
+  test('is the body’s alone, to its end, over HTTP/1.1 and 1.0', async () => {
+    const gateway = await startTestGateway()
+    for (const version of ['1.1', '1.0']) {
+      const stream = openRawStream(gateway, '', version)
+      await expect.poll(() => stream.text).toContain('retry: 2000\n\n: open\n\n')
+      const [head = '', body] = stream.text.split('\r\n\r\n')
+      expect(head).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+      expect(head.toLowerCase()).toContain('\r\nconnection: close')
+      expect(head).toMatch(/\r\ndate: .+ GMT/)
+      expect(head.toLowerCase()).not.toContain('transfer-encoding')
+      expect(body).toBe('retry: 2000\n\n: open\n\n')
+    }
+  })
+
+  test('carries no other answer, whatever is sent on it afterwards', async () => {
+    const gateway = await startTestGateway()
+    const stream = openRawStream(gateway)
+    await expect.poll(() => stream.text).toContain(': open')
+    stream.socket.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n')
+    stream.socket.write('\u0000 no HTTP at all \r\n\r\n')
+    gateway.core.publish('message.received', { n: 1 })
+    await expect.poll(() => stream.text).toContain('id: e1-1')
+    expect(stream.text.match(/HTTP\//g)).toHaveLength(1)
+    expect(stream.ended).toBe(false)
+  })
+
+  test('is closed when another request was put behind that of the stream', async () => {
+    const gateway = await startTestGateway()
+    const reader = await openStream(gateway)
+    const stream = openRawStream(gateway, streamRequest())
+    await expect.poll(() => stream.ended).toBe(true)
+    expect(stream.text).not.toContain('HTTP/1.1 200')
+    await expect.poll(() => gateway.core.links[0]!.open.size).toBe(1)
+    gateway.core.publish('message.received', { n: 1 })
+    await expect.poll(() => ids(reader)).toEqual(['e1-1'])
+  })
+
+  test('is let go of by the request, whose line is logged when the stream begins', async () => {
+    const gateway = await startTestGateway()
+    const stream = await openStream(gateway)
+    const line = () => gateway.lines.map((each) => JSON.parse(each)).find(({ msg }) => msg === 'request')
+    await expect.poll(line).toMatchObject({
+      method: 'GET',
+      status: 200,
+      correlationId: stream.response.headers.get('x-correlation-id'),
+    })
+    expect(stream.ended).toBe(false)
+  })
+})
+
 describe('heartbeats', () => {
   test('tell the position every fifteen seconds, also past events of others', async () => {
     const gateway = await startTestGateway()

@@ -9,7 +9,7 @@ export function createGatewayMetrics() {
     registry,
     requests: counter(
       'service_gateway_requests_total',
-      'Requests of the public API, by route template and class of the status. A stream counts at its end.',
+      'Requests of the public API, by route template and class of the status. An event stream counts when it has begun, any other stream at its end.',
       ['route', 'method', 'status'],
     ),
     requestDuration: histogram(

@@ -6,6 +6,7 @@ import {
   type WatchEventsResponse,
   WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
+import { createBatchLoader } from '../batch-loader.ts'
 import type { CoreContext } from '../context.ts'
 import type { StartPoint, Subscription, SubscriptionSink } from '../subscriptions.ts'
 import { toErrorInfo, toServiceError } from './connect-errors.ts'
@@ -28,6 +29,10 @@ export async function* watchEvents(
   let wake: () => void = () => {}
   let over = false
   const open = new Map<number, Subscription | 'opening'>()
+  const epochOf = createBatchLoader(async (ids) => {
+    const found = await conversations.find(ids)
+    return new Map(found.map(({ conversationId, epoch }) => [conversationId, epoch]))
+  })
 
   function push(frame: Frame['frame'], bytes = 0) {
     frames.push({ frame })
@@ -55,12 +60,12 @@ export async function* watchEvents(
     open.set(id, 'opening')
     try {
       const { session } = await visitorAccess.authorize(fromCredentials(credentials), { resumed })
-      const [conversation] = await conversations.find([session.conversationId])
+      const epoch = (await epochOf(session.conversationId)) ?? ''
       const start: StartPoint = {
         ...(afterSequence === undefined ? {} : { afterSequence }),
         ...(lastEventId === undefined ? {} : { lastEventId }),
       }
-      const subscription = await subscriptions.open({ id, sink, session, epoch: conversation?.epoch ?? '', start })
+      const subscription = await subscriptions.open({ id, sink, session, epoch, start })
       // It may have been given up meanwhile, or have ended at once.
       if (over || open.get(id) !== 'opening') subscriptions.close(subscription)
       else open.set(id, subscription)

@@ -18,37 +18,45 @@ export interface StartPoint {
 }
 
 /** What a subscription tells its reader. After `opened` come events, at the end `ended`, once. */
-export interface EventSink {
-  opened(sessionId: string): void
+export interface EventSink<Reader> {
+  opened(reader: Reader, sessionId: string): void
   /** Bytes of one event, the same buffer for every reader. */
-  write(bytes: Buffer): void
+  write(reader: Reader, bytes: Buffer): void
   /** Calls back when what was written so far has left the process's buffers. */
-  whenDrained(run: () => void): void
+  whenDrained(reader: Reader, run: () => void): void
   /** With the error of a refusal before `opened`; after it with the event that ended it, where it was one. */
-  ended(refusal?: GatewayError, endedBy?: string): void
+  ended(reader: Reader, refusal?: GatewayError, endedBy?: string): void
 }
 
 export interface Subscription {
   /** Sequence up to which the reader has everything. */
-  position(): number
+  readonly position: number
   /** Whether a core is feeding it now. */
-  isAttached(): boolean
-  close(): void
+  readonly attached: boolean
 }
 
 /** Every event subscription of this gateway, over one link per core. */
-export interface EventHub {
-  subscribe(request: { credentials: Credentials; start: StartPoint; sink: EventSink }): Subscription
+export interface EventHub<Reader> {
+  subscribe(request: {
+    credentials: Credentials
+    start: StartPoint
+    /** The same for all of them: with thousands of readers, functions of their own would be most of the memory. */
+    sink: EventSink<Reader>
+    reader: Reader
+  }): Subscription
+  unsubscribe(subscription: Subscription): void
   start(): void
   stop(): void
 }
 
-interface Entry {
+interface Entry<Reader> extends Subscription {
   id: number
   credentials: Credentials
-  start: StartPoint
-  sink: EventSink
-  link: Link | undefined
+  /** Undefined once it is open. */
+  start: StartPoint | undefined
+  sink: EventSink<Reader>
+  reader: Reader
+  link: Link<Reader> | undefined
   opened: boolean
   attached: boolean
   epoch: string
@@ -59,9 +67,9 @@ interface Entry {
   endedBy?: string
 }
 
-interface Link {
+interface Link<Reader> {
   link: EventLink
-  entries: Map<number, Entry>
+  entries: Map<number, Entry<Reader>>
 }
 
 const TICK_MS = 1_000
@@ -81,7 +89,7 @@ const ENDING_EVENTS = new Set([
  * Keeps browsers' streams whole over the loss of a core. A subscription whose link breaks is taken up on another core,
  * or on the same one when it is back, from the reader's position; what the reader has already is dropped.
  */
-export function createEventHub(options: {
+export function createEventHub<Reader>(options: {
   core: Core
   clock: Clock
   random: () => number
@@ -89,19 +97,19 @@ export function createEventHub(options: {
   metrics: GatewayMetrics
   /** How long an open subscription waits for a core. */
   orphanMs: number
-}): EventHub {
+}): EventHub<Reader> {
   const { core, clock, logger } = options
-  const links = new Map<PooledCore, Link>()
+  const links = new Map<PooledCore, Link<Reader>>()
   readAtScrape([options.metrics.linksUp], () => [
     [...links.values()].filter(({ link }) => link.state() === 'up').length,
   ])
   /** Those that no core is feeding. */
-  const pending = new Set<Entry>()
+  const pending = new Set<Entry<Reader>>()
   let lastId = 0
   let stopTicking = () => {}
 
   function follow(pooled: PooledCore): void {
-    const entries = new Map<number, Entry>()
+    const entries = new Map<number, Entry<Reader>>()
     const link = createEventLink({
       watcher: core.watcherOf(pooled),
       clock,
@@ -128,7 +136,7 @@ export function createEventHub(options: {
   }
 
   /** Gives the entry to the core with the fewest; without one it waits. False when there is nothing to wait for. */
-  function attach(entry: Entry): boolean {
+  function attach(entry: Entry<Reader>): boolean {
     const up = [...links.values()].filter(({ link }) => link.state() === 'up')
     if (up.length === 0) return [...links.values()].some(({ link }) => link.state() === 'connecting')
     const target = up.reduce((least, link) => (link.entries.size < least.entries.size ? link : least))
@@ -138,7 +146,7 @@ export function createEventHub(options: {
     target.entries.set(entry.id, entry)
     const start = entry.opened
       ? { lastEventId: `${entry.epoch}-${entry.position}` }
-      : { afterSequence: entry.start.afterSequence, lastEventId: entry.start.lastEventId }
+      : { afterSequence: entry.start?.afterSequence, lastEventId: entry.start?.lastEventId }
     target.link.send({
       case: 'subscribe',
       value: { subscriptionId: entry.id, credentials: entry.credentials, ...start, resumed: entry.opened },
@@ -146,25 +154,25 @@ export function createEventHub(options: {
     return true
   }
 
-  function detach(entry: Entry): void {
+  function detach(entry: Entry<Reader>): void {
     entry.link?.entries.delete(entry.id)
     entry.link = undefined
     entry.attached = false
   }
 
-  function finish(entry: Entry, refusal?: GatewayError): void {
+  function finish(entry: Entry<Reader>, refusal?: GatewayError): void {
     detach(entry)
     pending.delete(entry)
-    entry.sink.ended(entry.opened ? undefined : refusal, entry.endedBy)
+    entry.sink.ended(entry.reader, entry.opened ? undefined : refusal, entry.endedBy)
   }
 
-  function wait(entry: Entry): void {
+  function wait(entry: Entry<Reader>): void {
     detach(entry)
     if (!pending.has(entry)) entry.since = clock.now()
     pending.add(entry)
   }
 
-  function release(entries: Map<number, Entry>): void {
+  function release(entries: Map<number, Entry<Reader>>): void {
     for (const entry of [...entries.values()]) {
       wait(entry)
       if (!attach(entry) && !entry.opened) finish(entry, unavailable())
@@ -174,7 +182,7 @@ export function createEventHub(options: {
     }
   }
 
-  function receive(entries: Map<number, Entry>, { frame }: Frame): void {
+  function receive(entries: Map<number, Entry<Reader>>, { frame }: Frame): void {
     switch (frame.case) {
       case 'opened': {
         const entry = entries.get(frame.value.subscriptionId)
@@ -193,7 +201,7 @@ export function createEventHub(options: {
       case 'paused': {
         const { subscriptionId } = frame.value
         const entry = entries.get(subscriptionId)
-        entry?.sink.whenDrained(() => {
+        entry?.sink.whenDrained(entry.reader, () => {
           // The subscription may have moved to another core meanwhile, under another id.
           if (entry.id === subscriptionId) entry.link?.link.send({ case: 'continue', value: { subscriptionId } })
         })
@@ -206,18 +214,19 @@ export function createEventHub(options: {
     }
   }
 
-  function open(entry: Entry, { sessionId, epoch, sequence }: Opened): void {
+  function open(entry: Entry<Reader>, { sessionId, epoch, sequence }: Opened): void {
     pending.delete(entry)
     entry.attached = true
     entry.epoch = epoch
     // Taken up again: the reader's own position holds.
     if (entry.opened) return
     entry.opened = true
+    entry.start = undefined
     entry.position = sequence
-    entry.sink.opened(sessionId)
+    entry.sink.opened(entry.reader, sessionId)
   }
 
-  function passOn(entries: Map<number, Entry>, event: Event): void {
+  function passOn(entries: Map<number, Entry<Reader>>, event: Event): void {
     const bytes = encodeEvent(event)
     if (bytes === undefined) logger.error({ sequence: event.sequence }, 'event with an unsafe id or name left out')
     const ending = ENDING_EVENTS.has(event.type)
@@ -226,11 +235,11 @@ export function createEventHub(options: {
       if (entry === undefined || (!ending && event.sequence <= entry.position)) continue
       entry.position = Math.max(entry.position, event.sequence)
       if (ending) entry.endedBy = event.type
-      if (bytes !== undefined) entry.sink.write(bytes)
+      if (bytes !== undefined) entry.sink.write(entry.reader, bytes)
     }
   }
 
-  function closed(entry: Entry, error: ErrorInfo | undefined): void {
+  function closed(entry: Entry<Reader>, error: ErrorInfo | undefined): void {
     // A core in trouble is no reason to break the stream of a browser: the next tick tries again.
     if (entry.opened && !entry.attached && error?.retryable) wait(entry)
     else finish(entry, error === undefined ? unavailable() : errorFromInfo(error))
@@ -240,31 +249,29 @@ export function createEventHub(options: {
     for (const entry of [...pending]) {
       const waited = clock.now() - entry.since
       if (waited >= (entry.opened ? options.orphanMs : OPEN_DEADLINE_MS)) {
-        unsubscribe(entry)
+        tellUnsubscribed(entry)
         finish(entry, unavailable())
       } else if (entry.link === undefined) attach(entry)
     }
   }
 
-  function unsubscribe(entry: Entry): void {
+  function tellUnsubscribed(entry: Entry<Reader>): void {
     entry.link?.link.send({ case: 'unsubscribe', value: { subscriptionId: entry.id } })
   }
 
   return {
-    subscribe({ credentials, start, sink }) {
+    subscribe(request) {
       const state = { id: 0, link: undefined, opened: false, attached: false, epoch: '', position: 0, since: 0 }
-      const entry: Entry = { ...state, credentials, start, sink }
+      const entry: Entry<Reader> = { ...state, ...request }
       wait(entry)
       if (!attach(entry)) finish(entry, unavailable())
-      return {
-        position: () => entry.position,
-        isAttached: () => entry.attached,
-        close() {
-          unsubscribe(entry)
-          detach(entry)
-          pending.delete(entry)
-        },
-      }
+      return entry
+    },
+    unsubscribe(subscription) {
+      const entry = subscription as Entry<Reader>
+      tellUnsubscribed(entry)
+      detach(entry)
+      pending.delete(entry)
     },
     start() {
       core.pool.follow({ added: follow, removed: leave })

@@ -1,11 +1,12 @@
-import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { FastifyReply } from 'fastify'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Credentials } from '../core/grants.ts'
 import type { GatewayMetrics } from '../metrics.ts'
-import type { EventHub, StartPoint, Subscription } from './event-hub.ts'
+import type { EventHub, EventSink, StartPoint, Subscription } from './event-hub.ts'
 import { encodeHeartbeat, encodeOpening } from './event-stream-encoding.ts'
+import { encodeHead, takeSocket } from './stream-socket.ts'
 
 /** The open streams of this gateway, their heartbeats, their bounds and their end. */
 export interface EventStreams {
@@ -21,122 +22,159 @@ export interface EventStreams {
   count(): number
 }
 
-interface Stream {
-  res: ServerResponse
-  subscription: Subscription
+/** A browser's stream. There are thousands, so each holds no more than this, and no function of its own. */
+export interface Stream {
+  /** Whoever waits for it to begin. */
+  opening: { reply: FastifyReply; resolve: () => void; reject: (refusal: unknown) => void } | undefined
+  subscription: Subscription | undefined
+  socket: Socket | undefined
   sessionId: string
   endsAt: number
-  beats: Set<Stream>
+  /** Those whose heartbeat is due at the same second. */
+  beats: Set<Stream> | undefined
 }
 
 const TICK_MS = 1_000
 const MAX_AGE_JITTER = 0.2
 
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store, no-transform',
+  'x-accel-buffering': 'no',
+}
+
 export function createEventStreams(options: {
-  hub: EventHub
+  hub: EventHub<Stream>
   config: Config
   clock: Clock
   random: () => number
   metrics: GatewayMetrics
 }): EventStreams {
   const { hub, config, clock, random, metrics } = options
-  const sessions = new Map<string, Set<Stream>>()
+  const streams = new Map<Socket, Stream>()
+  /** The oldest first. */
+  const bySession = new Map<string, Stream[]>()
   /** Streams by the second at which their heartbeat is due, so that one timer serves all. */
   const wheel = Array.from({ length: config.HEARTBEAT_SECONDS }, () => new Set<Stream>())
   /** Readers that did not read. */
-  const slow = new WeakSet<ServerResponse>()
+  const slow = new WeakSet<Socket>()
   let seconds = 0
   let stopTicking = () => {}
 
-  function add(res: ServerResponse, sessionId: string, subscription: Subscription): Stream {
-    const streams = sessions.get(sessionId) ?? new Set()
-    sessions.set(sessionId, streams)
-    const [oldest] = streams
-    if (oldest !== undefined && streams.size >= config.STREAMS_PER_SESSION) end(oldest, 'replaced')
+  const sink: EventSink<Stream> = {
+    opened(stream, sessionId) {
+      const { reply, resolve } = stream.opening!
+      stream.opening = undefined
+      reply.hijack()
+      reply.headers(STREAM_HEADERS)
+      const socket = takeSocket(reply.raw)
+      if (socket === undefined) hub.unsubscribe(stream.subscription!)
+      else {
+        const hint = encodeOpening(config.RECONNECT_HINT_MS * (0.75 + random() / 2))
+        socket.write(encodeHead(reply.getHeaders(), clock.now()) + hint, 'latin1')
+        add(stream, socket, sessionId)
+      }
+      resolve()
+    },
+    write({ socket }, bytes) {
+      metrics.streamEvents.inc()
+      write(socket!, bytes)
+    },
+    whenDrained({ socket }, run) {
+      if (socket?.writableNeedDrain) socket.once('drain', run)
+      else run()
+    },
+    ended(stream, refusal, endedBy = 'core') {
+      if (stream.opening === undefined) end(stream, endedBy)
+      else stream.opening.reject(refusal)
+    },
+  }
+
+  function add(stream: Stream, socket: Socket, sessionId: string): void {
+    const ofSession = bySession.get(sessionId) ?? []
+    const [oldest] = ofSession
+    if (oldest !== undefined && ofSession.length >= config.STREAMS_PER_SESSION) end(oldest, 'replaced')
+    ofSession.push(stream)
+    bySession.set(sessionId, ofSession)
 
     const maxAge = config.STREAM_MAX_AGE_SECONDS - config.HEARTBEAT_SECONDS
-    const endsAt = clock.now() + maxAge * 1000 * (1 - MAX_AGE_JITTER * random())
-    const beats = wheel[seconds % wheel.length]!
-    const stream = { res, subscription, sessionId, endsAt, beats }
-    streams.add(stream)
-    beats.add(stream)
+    stream.endsAt = clock.now() + maxAge * 1000 * (1 - MAX_AGE_JITTER * random())
+    stream.sessionId = sessionId
+    stream.socket = socket
+    stream.beats = wheel[seconds % wheel.length]!.add(stream)
+    streams.set(socket, stream)
     metrics.streamsOpen.inc()
-    return stream
+    socket.on('close', removeClosed)
+  }
+
+  function removeClosed(this: Socket): void {
+    const stream = streams.get(this)
+    if (stream !== undefined) remove(stream, slow.has(this) ? 'slow' : 'client')
   }
 
   function remove(stream: Stream, reason: string): void {
-    if (!stream.beats.delete(stream)) return
+    if (!streams.delete(stream.socket!)) return
     metrics.streamsOpen.dec()
     metrics.streamEnds.inc({ reason })
-    stream.subscription.close()
-    const streams = sessions.get(stream.sessionId)
-    streams?.delete(stream)
-    if (streams?.size === 0) sessions.delete(stream.sessionId)
+    hub.unsubscribe(stream.subscription!)
+    stream.beats?.delete(stream)
+    const ofSession = bySession.get(stream.sessionId)
+    ofSession?.splice(ofSession.indexOf(stream), 1)
+    if (ofSession?.length === 0) bySession.delete(stream.sessionId)
   }
 
   function end(stream: Stream, reason: string): void {
     remove(stream, reason)
-    stream.res.end()
+    stream.socket?.end()
   }
 
   function tick(): void {
     seconds++
     for (const stream of wheel[seconds % wheel.length]!) {
+      const { subscription, socket } = stream
       if (clock.now() >= stream.endsAt) end(stream, 'age')
       // Without a core behind it a heartbeat would be a lie.
-      else if (stream.subscription.isAttached()) write(stream.res, encodeHeartbeat(stream.subscription.position()))
+      else if (subscription?.attached) write(socket!, encodeHeartbeat(subscription.position))
     }
   }
 
-  function write(res: ServerResponse, bytes: Buffer | string): void {
-    if (res.writableEnded || res.destroyed) return
-    res.write(bytes)
-    if (res.writableLength > config.STREAM_UNSENT_MAX_BYTES) setImmediate(cutIfSlow, res)
+  /** What is written in one turn goes to the kernel together. */
+  function write(socket: Socket, bytes: Buffer | string): void {
+    if (socket.writableEnded || socket.destroyed) return
+    if (socket.writableCorked === 0) {
+      socket.cork()
+      process.nextTick(uncork, socket)
+    }
+    socket.write(bytes)
+    if (socket.writableLength > config.STREAM_UNSENT_MAX_BYTES) setImmediate(cutIfSlow, socket)
   }
 
   // A turn later, since what was written in one turn goes to the kernel at its end.
-  function cutIfSlow(res: ServerResponse): void {
-    if (res.writableLength <= config.STREAM_UNSENT_MAX_BYTES) return
-    slow.add(res)
-    res.destroy()
+  function cutIfSlow(socket: Socket): void {
+    if (socket.writableLength <= config.STREAM_UNSENT_MAX_BYTES) return
+    slow.add(socket)
+    socket.destroy()
   }
 
   return {
     open(reply, { credentials, start }) {
-      const res = reply.raw
       return new Promise<void>((resolve, reject) => {
-        let stream: Stream | undefined
-        const subscription: Subscription = hub.subscribe({
-          credentials,
-          start,
-          sink: {
-            opened(sessionId) {
-              reply.hijack()
-              reply.headers(STREAM_HEADERS)
-              res.writeHead(200, reply.getHeaders() as Record<string, string>)
-              res.write(encodeOpening(config.RECONNECT_HINT_MS * (0.75 + random() / 2)))
-              stream = add(res, sessionId, subscription)
-              resolve()
-            },
-            write(bytes) {
-              metrics.streamEvents.inc()
-              write(res, bytes)
-            },
-            whenDrained(run) {
-              if (res.writableNeedDrain) res.once('drain', run)
-              else run()
-            },
-            ended(refusal, endedBy = 'core') {
-              if (stream !== undefined) end(stream, endedBy)
-              else reject(refusal)
-            },
-          },
-        })
-        res.once('close', () => {
-          if (stream !== undefined) return remove(stream, slow.has(res) ? 'slow' : 'client')
-          subscription.close()
-          if (res.writableEnded) return
+        const stream: Stream = {
+          opening: { reply, resolve, reject },
+          subscription: undefined,
+          socket: undefined,
+          sessionId: '',
+          endsAt: 0,
+          beats: undefined,
+        }
+        const subscription = hub.subscribe({ credentials, start, sink, reader: stream })
+        stream.subscription = subscription
+        reply.raw.once('close', () => {
+          if (stream.opening === undefined) return
           // The browser left before the core had answered.
+          stream.opening = undefined
+          hub.unsubscribe(subscription)
+          if (reply.sent) return
           reply.hijack()
           resolve()
         })
@@ -147,14 +185,12 @@ export function createEventStreams(options: {
     },
     stop() {
       stopTicking()
-      for (const streams of [...sessions.values()]) for (const stream of [...streams]) end(stream, 'shutdown')
+      for (const stream of [...streams.values()]) end(stream, 'shutdown')
     },
-    count: () => [...sessions.values()].reduce((sum, streams) => sum + streams.size, 0),
+    count: () => streams.size,
   }
 }
 
-const STREAM_HEADERS = {
-  'content-type': 'text/event-stream',
-  'cache-control': 'no-store, no-transform',
-  'x-accel-buffering': 'no',
+function uncork(socket: Socket): void {
+  socket.uncork()
 }

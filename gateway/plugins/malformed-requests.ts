@@ -5,7 +5,7 @@ import { rawAnswer } from './raw-answer.ts'
 
 /** Answers what Node's parser refuses before there is a request: broken HTTP, overlong headers, a request too slow. */
 export function answerMalformedRequest(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable || hasBegunToAnswer(socket)) {
+  if (error.code === 'ECONNRESET' || !socket.writable || responseOn(socket)?.headersSent) {
     socket.destroy()
     return
   }
@@ -28,7 +28,6 @@ function malformed(code: string | undefined): GatewayError {
 }
 
 /** Node keeps the response that a socket is busy with in a field of its own; there is no public way to ask. */
-function hasBegunToAnswer(socket: Socket): boolean {
-  const { _httpMessage } = socket as Socket & { _httpMessage?: { headersSent: boolean } | null }
-  return _httpMessage?.headersSent === true
+export function responseOn(socket: Socket): { headersSent: boolean } | undefined {
+  return (socket as Socket & { _httpMessage?: { headersSent: boolean } | null })._httpMessage ?? undefined
 }

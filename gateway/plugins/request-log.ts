@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 
-/** One line a request: what was called and how it went; no URL, header or body. A stream's line comes at its end. */
+/** One line a request: what was called and how it went; no URL, header or body. A stream’s line comes when it has begun. */
 export function logRequests(app: FastifyInstance): void {
   app.addHook('onResponse', (request, reply, done) => {
     const { method, routeOptions } = request

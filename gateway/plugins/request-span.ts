@@ -8,7 +8,7 @@ declare module 'fastify' {
 }
 
 /**
- * One span a request, a stream's as long as the stream. It goes on with the trace that the request names only where a proxy is
+ * One span a request, an event stream's until it has begun. It goes on with the trace that the request names only where a proxy is
  * trusted: anybody else could choose what is kept.
  */
 export function traceRequests(app: FastifyInstance, { believed }: { believed: boolean }): void {

@@ -1,0 +1,73 @@
+// The least that a Node process needs to hold streams: node:http, the last events of each channel, and no log.
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { obey } from '../obey.ts'
+
+interface Channel {
+  events: { sequence: number; bytes: Buffer }[]
+  last: number
+  readers: Set<ServerResponse>
+}
+
+const keptEvents = 400
+const heartbeatSeconds = 15
+const channels = new Map<string, Channel>()
+const beats = Array.from({ length: heartbeatSeconds }, () => new Set<ServerResponse>())
+let second = 0
+
+setInterval(() => {
+  second += 1
+  for (const response of beats[second % heartbeatSeconds] ?? []) response.write(': hb\n\n')
+}, 1000)
+
+function channelOf(name: string): Channel {
+  let channel = channels.get(name)
+  if (channel === undefined) {
+    channel = { events: [], last: 0, readers: new Set() }
+    channels.set(name, channel)
+  }
+  return channel
+}
+
+function publish(channel: Channel, json: string): void {
+  channel.last += 1
+  const bytes = Buffer.from(`id: ${channel.last}\nevent: message.received\ndata: ${json}\n\n`)
+  channel.events.push({ sequence: channel.last, bytes })
+  if (channel.events.length > keptEvents) channel.events.shift()
+  for (const response of channel.readers) response.write(bytes)
+}
+
+const server = createServer((request, response) => {
+  const [, kind, name = ''] = request.url?.split('/') ?? []
+  const channel = channelOf(name)
+  if (kind === 'pub') {
+    let json = ''
+    request.setEncoding('utf8')
+    request.on('data', (text: string) => {
+      json += text
+    })
+    request.on('end', () => {
+      publish(channel, json)
+      response.writeHead(202, { 'content-length': 0 }).end()
+    })
+    return
+  }
+  const beat = beats[second % heartbeatSeconds]
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
+  response.write('retry: 2000\n\n: open\n\n')
+  const lastEventId = request.headers['last-event-id']
+  if (lastEventId !== undefined) {
+    for (const { sequence, bytes } of channel.events) if (sequence > Number(lastEventId)) response.write(bytes)
+  }
+  channel.readers.add(response)
+  beat?.add(response)
+  response.on('close', () => {
+    channel.readers.delete(response)
+    beat?.delete(response)
+  })
+})
+server.listen(0, '127.0.0.1', 4096)
+await once(server, 'listening')
+
+obey(async () => (server.address() as AddressInfo).port)

@@ -1,0 +1,64 @@
+import { access, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { freePort, startProgram } from '../processes.ts'
+import { scratchFolder } from '../workspace.ts'
+import { plainStreaming } from './bare.ts'
+import { type Contender, serverProcessor } from './contender.ts'
+
+const module = '/usr/lib/nginx/modules/ngx_nchan_module.so'
+
+/** nginx with the nchan module: written in C, events in shared memory. */
+export const nchan: Contender = {
+  name: 'nginx + nchan',
+  about: 'one worker, events in its own memory; no grants, no log on disk',
+  async start({ gateways, visitors }) {
+    if (gateways > 1) throw new Error('two of them share no memory')
+    await access(module).catch(() => {
+      throw new Error('the Debian packages nginx and libnginx-mod-nchan are not here')
+    })
+    const folder = await scratchFolder('nchan')
+    const port = await freePort()
+    const file = join(folder, 'nginx.conf')
+    await writeFile(file, configuration(folder, port, visitors + 1_000))
+    const args = ['-p', folder, '-e', join(folder, 'error.log'), '-c', file]
+    const server = await startProgram('nginx', args, port, serverProcessor)
+    return plainStreaming(server, port, visitors)
+  },
+}
+
+const configuration = (folder: string, port: number, files: number) => `
+load_module ${module};
+daemon off;
+master_process off;
+worker_processes 1;
+worker_rlimit_nofile ${files};
+pid ${folder}/nginx.pid;
+error_log ${folder}/error.log crit;
+events { worker_connections ${files}; }
+http {
+  access_log off;
+  client_body_temp_path ${folder}/body;
+  proxy_temp_path ${folder}/proxy;
+  fastcgi_temp_path ${folder}/fastcgi;
+  uwsgi_temp_path ${folder}/uwsgi;
+  scgi_temp_path ${folder}/scgi;
+  client_body_buffer_size 32k;
+  keepalive_requests 1000000;
+  nchan_shared_memory_size 512m;
+  server {
+    listen 127.0.0.1:${port} backlog=4096;
+    location ~ ^/sub/(.+)$ {
+      nchan_subscriber eventsource;
+      nchan_channel_id $1;
+      nchan_subscriber_first_message newest;
+      nchan_eventsource_ping_interval 15;
+    }
+    location ~ ^/pub/(.+)$ {
+      nchan_publisher http;
+      nchan_channel_id $1;
+      nchan_message_buffer_length 400;
+      nchan_message_timeout 1h;
+    }
+  }
+}
+`

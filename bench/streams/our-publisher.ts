@@ -1,0 +1,15 @@
+// An internal service that answers visitors: SendAgentMessage of the core, over Connect.
+import { readFile } from 'node:fs/promises'
+import { createClient } from '@connectrpc/connect'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
+import { createCoreTransport } from '../../core-client/core-transport.ts'
+import { publishWith } from './publishing.ts'
+
+const [coreUrl = '', demoFile = ''] = process.argv.slice(2)
+const { serviceToken } = JSON.parse(await readFile(demoFile, 'utf8'))
+const messaging = createClient(MessagingService, createAuthorizedTransport(createCoreTransport(coreUrl), serviceToken))
+
+publishWith((conversationId, clientOperationId, body) =>
+  messaging.sendAgentMessage({ conversationId, clientOperationId, body, agent: { displayName: 'Ada' } }),
+)

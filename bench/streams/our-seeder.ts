@@ -1,0 +1,58 @@
+// Begins sessions and fills conversations through the core's own code, without a network between.
+import { randomUUID } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { pino } from 'pino'
+import { readCoreConfig } from '../../core/config.ts'
+import { startCore } from '../../core/core.ts'
+import { crowded } from '../delivery/steady.ts'
+import { clock, obey } from '../obey.ts'
+import type { Visitor } from './contender.ts'
+import { marker } from './marker.ts'
+
+export type SeedCommand = { do: 'sessions'; count: number } | { do: 'fill'; from: number; count: number; times: number }
+
+const [dataDir = '', visitorsFile = ''] = process.argv.slice(2)
+const { siteKey, origin, mongodbUri } = JSON.parse(await readFile(`${dataDir}/demo.json`, 'utf8'))
+const config = readCoreConfig({ DATA_DIR: dataDir, MONGODB_URI: mongodbUri, GRANT_LIFETIME_SECONDS: '86400' })
+const { context } = await startCore(config, pino({ level: 'warn' }))
+const inFlight = 256
+/** Other numbers than the publisher's. */
+let index = 1_000_000_000
+
+async function begin(): Promise<Visitor> {
+  const { content } = await context.sessions.create({
+    publicSiteKey: siteKey,
+    origin,
+    clientInstanceId: randomUUID(),
+    idempotencyKey: randomUUID(),
+  })
+  const head = [
+    'GET /api/integrations/v1/widget/events HTTP/1.1',
+    'Host: 127.0.0.1',
+    `Origin: ${origin}`,
+    'X-Service-Widget-Version: 1.0',
+    'Accept: text/event-stream',
+    `Authorization: Bearer ${content.accessGrant}`,
+  ]
+  return { channel: content.conversationId, head: `${head.join('\r\n')}\r\n` }
+}
+
+obey(async (command: SeedCommand) => {
+  if (command.do === 'sessions') {
+    const visitors: Visitor[] = []
+    await crowded(command.count, inFlight, async () => visitors.push(await begin()))
+    await writeFile(visitorsFile, JSON.stringify(visitors), { mode: 0o600 })
+    return
+  }
+  const visitors: Visitor[] = JSON.parse(await readFile(visitorsFile, 'utf8'))
+  const chosen = visitors.slice(command.from, command.from + command.count)
+  await crowded(chosen.length * command.times, 2_000, (turn) => {
+    index += 1
+    return context.messages.sendAsAgent({
+      conversationId: chosen[turn % chosen.length]?.channel ?? '',
+      clientOperationId: randomUUID(),
+      body: marker(index, clock()).padEnd(256, 'x'),
+      agent: { displayName: 'Ada' },
+    })
+  })
+})

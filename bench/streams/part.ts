@@ -1,0 +1,111 @@
+import { execFile } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import type { Part } from '../parts.ts'
+import { startObedient } from '../processes.ts'
+import type { Table } from '../table.ts'
+import { bare } from './bare.ts'
+import { type Contender, loadProcessor } from './contender.ts'
+import { type Extent, type Step, steps } from './layouts.ts'
+import { nchan } from './nchan.ts'
+import { ours } from './ours.ts'
+import type { Figures, Variants } from './steps.ts'
+import { createTurn } from './turn.ts'
+
+const contenders = [ours, bare, nchan]
+/** Figures of each round by variant, and why there are none. */
+interface Measured {
+  variants: Map<string, Figures[]>
+  failure?: string
+}
+
+/** Visitors' streams beside the least that a Node process needs for them, and beside nginx with nchan. */
+export const streamsPart: Part = async ({ rounds, quick, full, only, profile, say }) => {
+  if (availableParallelism() < 2) throw new Error('servers and load need a processor each')
+  const named = (name: string) => only.some((each) => name.toLowerCase().startsWith(each.toLowerCase()))
+  const chosenSteps = steps.some(({ name }) => named(name)) ? steps.filter(({ name }) => named(name)) : steps
+  const chosen = contenders.some(({ name }) => named(name)) ? contenders.filter(({ name }) => named(name)) : contenders
+  const visitors = Math.max(...chosenSteps.map((step) => step.visitors))
+  await requireFiles(visitors + 1_000)
+  const extent: Extent = quick ? 'quick' : full ? 'full' : 'usual'
+  const tables: Table[] = []
+  for (const step of chosenSteps) {
+    const measured = new Map<Contender, Measured>(chosen.map((contender) => [contender, { variants: new Map() }]))
+    for (let round = 0; round < rounds; round += 1) {
+      // Each round begins with another one.
+      const order = chosen.map((_, index) => chosen[(index + round) % chosen.length] as Contender)
+      for (const contender of order) {
+        const found = measured.get(contender) as Measured
+        if (found.failure !== undefined) continue
+        say(`${step.name}, round ${round + 1} of ${rounds}: ${contender.name}`)
+        await takeTurn(contender, step, extent, { visitors, profile }).then(
+          (variants) => keep(found, variants, say),
+          (error: Error) => {
+            found.failure = error.message
+            say(`  ${error.message}`)
+          },
+        )
+      }
+    }
+    tables.push(tableOf(step, measured))
+  }
+  tables.at(-1)?.notes.push(...chosen.map(({ name, about }) => `${name}: ${about}.`))
+  return tables
+}
+
+async function takeTurn(
+  contender: Contender,
+  step: Step,
+  extent: Extent,
+  options: { visitors: number; profile?: string | undefined },
+): Promise<Variants> {
+  const streaming = await contender.start({ gateways: step.gateways, ...options })
+  const visitors = await startObedient({ entry: 'bench/streams/visitors.ts', processor: loadProcessor })
+  try {
+    await visitors.tell({ do: 'load', file: streaming.visitorsFile, ports: streaming.ports })
+    await streaming.publisher.tell({ do: 'load', file: streaming.visitorsFile })
+    await delay(1_000)
+    return await step.run(createTurn(streaming, visitors), extent)
+  } finally {
+    await visitors.stop()
+    await streaming.stop()
+  }
+}
+
+function keep({ variants }: Measured, found: Variants, say: (line: string) => void): void {
+  for (const [variant, figures] of found) {
+    const before = variants.get(variant) ?? []
+    variants.set(variant, [...before, figures])
+    const text = Object.entries(figures).map(([name, value]) => `${name} ${Math.round(value * 100) / 100}`)
+    say(`  ${variant}: ${text.join(', ')}`)
+  }
+}
+
+function tableOf({ title, columns }: Step, measured: Map<Contender, Measured>): Table {
+  const variants = new Set([...measured.values()].flatMap((found) => [...found.variants.keys()]))
+  const ran = [...measured].filter(([, { failure }]) => failure === undefined)
+  return {
+    title,
+    columns: ['', ...columns.map(([name]) => name)],
+    rows: [...variants].flatMap((variant) =>
+      ran.map(([{ name }, found]) => ({
+        name: variants.size === 1 ? name : `${name}, ${variant}`,
+        cells: columns.map(([, figure, unit, digits = 0]) => ({
+          values: (found.variants.get(variant) ?? []).flatMap((figures) => figures[figure] ?? []),
+          ...{ unit, digits, missing: '' },
+        })),
+      })),
+    ),
+    notes: [...measured].flatMap(([{ name }, { failure }]) => (failure ? [`${name} was not run: ${failure}.`] : [])),
+  }
+}
+
+/** Each stream is an open file on both of its ends. */
+async function requireFiles(count: number): Promise<void> {
+  const { stdout } = await promisify(execFile)('sh', ['-c', 'ulimit -n'])
+  const allowed = stdout.trim() === 'unlimited' ? Number.POSITIVE_INFINITY : Number(stdout)
+  if (allowed < count) {
+    throw new Error(`${count} open files are needed and ${allowed} are allowed: raise it with \`ulimit -n ${count}\``)
+  }
+}

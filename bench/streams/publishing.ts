@@ -1,0 +1,98 @@
+import { readFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import { crowded } from '../delivery/steady.ts'
+import { clock, obey } from '../obey.ts'
+import { quantile } from '../table.ts'
+import type { Visitor } from './contender.ts'
+import { marker } from './marker.ts'
+
+/** Events to visitors chosen by chance from a range, at random times with the given mean (a Poisson process). */
+export interface Flow {
+  from: number
+  count: number
+  /** A second. */
+  rate: number
+  leastBytes: number
+  mostBytes: number
+  /** Of characters that are three bytes each, so that a body of so many is three times as long. */
+  wide?: boolean
+}
+
+export type PublishCommand =
+  | { do: 'load'; file: string }
+  | { do: 'flows'; flows: Flow[]; seconds: number }
+  /** So many events to each of a range, as fast as it goes. */
+  | { do: 'each'; from: number; count: number; times: number }
+
+export interface Published {
+  published: number
+  failed: number
+  /** Milliseconds by which the calls began too late. */
+  lagP99: number
+}
+
+const inFlight = 64
+const smallBytes = 256
+const plainText = 'The quick brown fox jumps over the lazy dog. '
+const wideText = '敏捷的棕色狐狸跳过懒狗'
+
+/** For a publisher's process: publishes as it is told, with the contender's own call. */
+export function publishWith(publish: (channel: string, operation: string, body: string) => Promise<unknown>): void {
+  let visitors: Visitor[] = []
+  let index = 0
+  /** Operations of one process never meet those of another. */
+  const run = Date.now().toString(36)
+
+  function send(visitor: number, bytes: number, dueAt: number, filler = plainText): Promise<unknown> {
+    index += 1
+    const body = marker(index, dueAt).padEnd(bytes, filler)
+    return publish(visitors[visitor]?.channel ?? '', `${run}-${index}`, body)
+  }
+
+  async function flow({ from, count, rate, leastBytes, mostBytes, wide = false }: Flow, seconds: number) {
+    const lags: number[] = []
+    const calls: Promise<boolean>[] = []
+    const end = clock() + seconds * 1000
+    for (let dueAt = clock(); ; ) {
+      dueAt += (-Math.log(1 - Math.random()) * 1000) / rate
+      if (dueAt >= end) break
+      const early = dueAt - clock()
+      if (early > 0.5) await delay(early)
+      lags.push(clock() - dueAt)
+      const bytes = leastBytes + Math.random() * (mostBytes - leastBytes)
+      const call = send(from + Math.floor(Math.random() * count), Math.floor(bytes), dueAt, wide ? wideText : plainText)
+      calls.push(
+        call.then(
+          () => true,
+          () => false,
+        ),
+      )
+    }
+    return { lags, done: await Promise.all(calls) }
+  }
+
+  async function execute(command: PublishCommand): Promise<Published> {
+    if (command.do === 'load') {
+      visitors = JSON.parse(await readFile(command.file, 'utf8'))
+      return { published: 0, failed: 0, lagP99: 0 }
+    }
+    if (command.do === 'each') {
+      const { from, count, times } = command
+      const total = count * times
+      await crowded(total, inFlight, (each) => send(from + (each % count), smallBytes, clock()))
+      return { published: total, failed: 0, lagP99: 0 }
+    }
+    const flows = await Promise.all(command.flows.map((each) => flow(each, command.seconds)))
+    const done = flows.flatMap((each) => each.done)
+    return {
+      published: done.length,
+      failed: done.filter((fine) => !fine).length,
+      lagP99: quantile(
+        flows.flatMap((each) => each.lags),
+        0.99,
+      ),
+    }
+  }
+
+  obey(execute)
+}

@@ -1,0 +1,74 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Obedient } from '../processes.ts'
+import { type Usage, usageOf } from '../usage.ts'
+import type { Streaming } from './contender.ts'
+import type { Flow, PublishCommand, Published } from './publishing.ts'
+import type { Account, VisitorsCommand } from './visitors.ts'
+
+/** One contender, freshly started, with the visitors and the publisher that come to it. */
+export interface Turn {
+  streaming: Streaming
+  gateways: number[]
+  behind: number[]
+  open(request: { from: number; count: number; inFlight?: number; events?: number }): Promise<number>
+  visitors<Answer = void>(command: VisitorsCommand): Promise<Answer>
+  each(request: { from: number; count: number; times: number }): Promise<void>
+  /** Publishes for so long, waits until all of it has come, and says how that went. */
+  flow(flows: Flow[], seconds: number): Promise<FlowFigures>
+}
+
+export interface FlowFigures extends Record<string, number> {
+  p50: number
+  p99: number
+  p999: number
+  lost: number
+  doubles: number
+  /** Processor time in microseconds for each event. */
+  gatewayMicros: number
+  behindMicros: number
+  /** How busy the load was, 0 to 1, and how late: above 0.8 the figures are the load's own. */
+  busy: number
+  lag: number
+}
+
+/** Streams that are being opened at once, unless a step says otherwise. */
+const openingAtOnce = 200
+const arriveWithinMs = 15_000
+
+export function createTurn(streaming: Streaming, visitors: Obedient): Turn {
+  const gateways = streaming.gateways.map(({ pid }) => pid)
+  const behind = streaming.behind.map(({ pid }) => pid)
+  const tell = <Answer>(command: VisitorsCommand) => visitors.tell<Answer>(command)
+  const publish = (command: PublishCommand) => streaming.publisher.tell<Published>(command)
+
+  return {
+    streaming,
+    gateways,
+    behind,
+    open: ({ inFlight = openingAtOnce, ...range }) => tell({ do: 'open', ...range, inFlight }),
+    visitors: tell,
+    async each(request) {
+      await tell({ do: 'account' })
+      const { published } = await publish({ do: 'each', ...request })
+      await tell({ do: 'wait', events: published, withinMs: arriveWithinMs })
+      await tell({ do: 'account' })
+    },
+    async flow(flows, seconds) {
+      await tell({ do: 'account' })
+      const before = await Promise.all([usageOf(gateways), usageOf(behind)])
+      const { published, failed, lagP99 } = await publish({ do: 'flows', flows, seconds })
+      await tell({ do: 'wait', events: published - failed, withinMs: arriveWithinMs })
+      const after = await Promise.all([usageOf(gateways), usageOf(behind)])
+      // What comes twice comes a little later.
+      await delay(200)
+      const { events, doubles, p50, p99, p999, busy, lagP99: loadLag } = await tell<Account>({ do: 'account' })
+      const micros = (index: 0 | 1) => (cpuBetween(before[index], after[index]) / published) * 1e6
+      return {
+        ...{ p50, p99, p999, lost: published - events, doubles, busy, lag: Math.max(lagP99, loadLag) },
+        ...{ gatewayMicros: micros(0), behindMicros: micros(1) },
+      }
+    },
+  }
+}
+
+export const cpuBetween = (before: Usage, after: Usage): number => after.cpuSeconds - before.cpuSeconds

@@ -1,0 +1,217 @@
+// The visitors: a process that holds their streams over plain sockets and keeps account of each event.
+import { readFile } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
+import { clock, obey } from '../obey.ts'
+import { quantile } from '../table.ts'
+import type { Visitor } from './contender.ts'
+import { markers } from './marker.ts'
+
+export type VisitorsCommand =
+  | { do: 'load'; file: string; ports: number[] }
+  /** Opens the streams of a range; resolves with the milliseconds until each has begun and has had so many events. */
+  | { do: 'open'; from: number; count: number; inFlight: number; events?: number }
+  /** Breaks every connection off. */
+  | { do: 'cut' }
+  /** The first so many stop reading. */
+  | { do: 'stall'; count: number }
+  /** Whether a stream that ends is opened again, after a random part of what `retry` says. */
+  | { do: 'follow'; on: boolean }
+  /** Resolves once so many different events have come since the last `account`, or the time is up. */
+  | { do: 'wait'; events: number; withinMs: number }
+  /** What has come since the last one. */
+  | { do: 'account' }
+
+export interface Account {
+  events: number
+  doubles: number
+  /** Milliseconds from when an event was due to its arrival, of those visitors that read. */
+  p50: number
+  p99: number
+  p999: number
+  /** Milliseconds by which the load's own loop was late, 99th percentile. */
+  lagP99: number
+  /** Processor time by time. */
+  busy: number
+  /** Streams that were opened again by `follow`, by tenths of a second since the first of them. */
+  reopened: number[]
+  /** Answers that were no stream. */
+  refused: number
+}
+
+interface Stream {
+  visitor: Visitor
+  socket: Socket | undefined
+  lastEventId: string
+  retryMs: number
+  rest: string
+  events: number
+  begun: boolean
+  port: number
+  onProgress: () => void
+}
+
+const loop = monitorEventLoopDelay({ resolution: 2 })
+loop.enable()
+let streams: Stream[] = []
+let ports: number[] = []
+let following = false
+let seen = new Set<number>()
+let doubles = 0
+let waits: number[] = []
+let refused = 0
+let reopenedAt: number[] = []
+let began = { at: clock(), cpu: process.cpuUsage() }
+let onEvent = () => {}
+
+function open(stream: Stream): void {
+  const socket = connect({ port: ports[stream.port % ports.length] ?? 0, host: '127.0.0.1', noDelay: true })
+  stream.socket = socket
+  stream.rest = ''
+  stream.begun = false
+  socket.setEncoding('latin1')
+  const { head } = stream.visitor
+  socket.write(stream.lastEventId === '' ? `${head}\r\n` : `${head}Last-Event-ID: ${stream.lastEventId}\r\n\r\n`)
+  socket.on('data', (text: string) => read(stream, text))
+  socket.on('error', () => {})
+  socket.on('close', () => {
+    if (stream.socket !== socket) return
+    stream.socket = undefined
+    // The one that ended may be going away.
+    stream.port += 1
+    if (following) setTimeout(reopen, Math.random() * stream.retryMs, stream)
+  })
+}
+
+function reopen(stream: Stream): void {
+  if (!following || stream.socket !== undefined) return
+  open(stream)
+  stream.onProgress = () => {
+    reopenedAt.push(clock())
+    stream.onProgress = () => {}
+  }
+}
+
+/** A line never ends within a chunk's frame, so that the frames may be read as lines. */
+function read(stream: Stream, text: string): void {
+  const end = text.lastIndexOf('\n')
+  if (end < 0) {
+    stream.rest += text
+    return
+  }
+  const lines = stream.rest + text.slice(0, end)
+  stream.rest = text.slice(end + 1)
+  if (!stream.begun) {
+    if (!lines.startsWith('HTTP/1.1 200')) {
+      refused += 1
+      stream.socket?.end()
+      return
+    }
+    stream.begun = true
+    stream.retryMs = Number(/^retry: ?(\d+)/m.exec(lines)?.[1] ?? 2000)
+    stream.onProgress()
+  }
+  for (const [, id] of lines.matchAll(/^id: ?(.+?)\r?$/gm)) stream.lastEventId = id ?? ''
+  const now = clock()
+  for (const [, index, dueAt] of lines.matchAll(markers)) {
+    if (seen.has(Number(index))) doubles += 1
+    else seen.add(Number(index))
+    waits.push(now - Number(dueAt))
+    stream.events += 1
+    stream.onProgress()
+    onEvent()
+  }
+}
+
+async function openRange(from: number, count: number, inFlight: number, events: number): Promise<number> {
+  const wanted = streams.slice(from, from + count)
+  const before = clock()
+  let next = 0
+  const lane = async () => {
+    for (let stream = wanted[next++]; stream !== undefined; stream = wanted[next++]) {
+      const each = stream
+      await new Promise<void>((resolve) => {
+        each.events = 0
+        each.onProgress = () => {
+          if (each.begun && each.events >= events) resolve()
+        }
+        open(each)
+      })
+      each.onProgress = () => {}
+    }
+  }
+  const deadline = delay(60_000, undefined, { ref: false }).then(() => {
+    const missing = wanted.filter((each) => !each.begun || each.events < events).length
+    throw new Error(`${missing} of ${count} streams did not come to what they should, ${refused} were refused`)
+  })
+  await Promise.race([Promise.all(Array.from({ length: inFlight }, lane)), deadline])
+  return clock() - before
+}
+
+async function wait(events: number, withinMs: number): Promise<void> {
+  const enough = Promise.withResolvers<void>()
+  const timer = setTimeout(enough.resolve, withinMs)
+  onEvent = () => {
+    if (seen.size >= events) enough.resolve()
+  }
+  onEvent()
+  await enough.promise
+  clearTimeout(timer)
+  onEvent = () => {}
+}
+
+function account(): Account {
+  const { user, system } = process.cpuUsage(began.cpu)
+  const first = Math.min(...reopenedAt)
+  const reopened: number[] = []
+  for (const at of reopenedAt) {
+    const tenth = Math.floor((at - first) / 100)
+    reopened[tenth] = (reopened[tenth] ?? 0) + 1
+  }
+  const found = {
+    events: seen.size,
+    doubles,
+    p50: quantile(waits, 0.5),
+    p99: quantile(waits, 0.99),
+    p999: quantile(waits, 0.999),
+    lagP99: loop.percentile(99) / 1e6 - 2,
+    busy: (user + system) / 1000 / (clock() - began.at),
+    reopened: Array.from(reopened, (count = 0) => count),
+    refused,
+  }
+  seen = new Set()
+  doubles = refused = 0
+  waits = []
+  reopenedAt = []
+  began = { at: clock(), cpu: process.cpuUsage() }
+  loop.reset()
+  return found
+}
+
+obey(async (command: VisitorsCommand) => {
+  switch (command.do) {
+    case 'load': {
+      const visitors: Visitor[] = JSON.parse(await readFile(command.file, 'utf8'))
+      ports = command.ports
+      const state = { socket: undefined, lastEventId: '', retryMs: 2000, rest: '', events: 0, begun: false }
+      streams = visitors.map((visitor, port) => ({ visitor, ...state, port, onProgress: () => {} }))
+      return streams.length
+    }
+    case 'open':
+      return openRange(command.from, command.count, command.inFlight, command.events ?? 0)
+    case 'cut':
+      for (const { socket } of streams) socket?.resetAndDestroy()
+      return
+    case 'stall':
+      for (const { socket } of streams.slice(0, command.count)) socket?.pause()
+      return
+    case 'follow':
+      following = command.on
+      return
+    case 'wait':
+      return wait(command.events, command.withinMs)
+    case 'account':
+      return account()
+  }
+})
