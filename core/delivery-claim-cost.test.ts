@@ -1,8 +1,9 @@
 import { type Document, MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type ClaimedDelivery, type ClaimRequest, createDeliveryClaims } from './delivery-claims.ts'
+import { type ClaimRequest, createDeliveryClaims } from './delivery-claims.ts'
 import { createDeliveryResults } from './delivery-results.ts'
 import { createDeliveryWork } from './delivery-work.ts'
+import { type ClaimedDelivery, createReadyRequests } from './ready-requests.ts'
 import type { DeliveryDocument } from './store/deliveries.ts'
 import { createDeliveryHoldStore } from './store/delivery-holds.ts'
 import { createDeliveryQueue } from './store/delivery-queue.ts'
@@ -91,8 +92,8 @@ function countedClaims() {
     },
     holds: test.cores[0]!.deliveryHolds,
     work: createDeliveryWork(test.now),
-    secretBox: test.cores[0]!.secretBox,
-    logger: test.cores[0]!.logger,
+    requests: createReadyRequests(test.cores[0]!),
+    isCurrent: () => true,
     settings: { leaseMs: 5_000, deadlineMs: 10_000 },
     now: test.now,
     random: () => 0.5,
@@ -200,6 +201,7 @@ describe('the cost of a claim', { timeout: 120_000 }, () => {
       subscriptions: createLeadSubscriptionStore({
         leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
       }),
+      liveSubscriptions: test.cores[0]!.liveSubscriptions,
       verdicts: test.cores[0]!.deliveryVerdicts,
       announce: () => {},
       logger: test.cores[0]!.logger,

@@ -2,14 +2,17 @@ import type { Logger } from 'pino'
 import type { CoreConfig } from './config.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
-import { createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
+import { type ClaimRequest, createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
 import { createDeliveryHolds, type DeliveryHolds } from './delivery-holds.ts'
+import { createDeliveryIntake } from './delivery-intake.ts'
 import { createDeliveryResults, type DeliveryResults } from './delivery-results.ts'
 import { createDeliveryVerdicts, type DeliveryVerdicts } from './delivery-verdicts.ts'
 import { createDeliveryWork, type DeliveryWork } from './delivery-work.ts'
 import { createLeadFanOut, type LeadFanOut } from './lead-fan-out.ts'
 import { createLeadSubscriptions, type JudgeDestination, type LeadSubscriptions } from './lead-subscriptions.ts'
 import { createLeads, type Leads } from './leads.ts'
+import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
+import { type ClaimedDelivery, createReadyRequests } from './ready-requests.ts'
 import { createRecurring, type Recurring } from './recurring.ts'
 import type { SecretBox } from './secret-box.ts'
 import type { Database } from './store/database.ts'
@@ -31,7 +34,8 @@ export interface DeliveryParts {
   deliveryResults: DeliveryResults
   deliveryHolds: DeliveryHolds
   deliveryVerdicts: DeliveryVerdicts
-  deliveryWork: DeliveryWork
+  deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest>
+  liveSubscriptions: LiveSubscriptions
   chores: Recurring[]
 }
 
@@ -42,7 +46,7 @@ export interface DeliveryPartsDependencies {
   conversationAccess: ConversationAccess
   access: VisitorAccess
   secretBox: SecretBox
-  wakeups: Pick<Wakeups, 'stateChanged'>
+  wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
   judgeDestination: JudgeDestination
   logger: Logger
   now: () => number
@@ -63,9 +67,12 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
   const deliveryStore = createDeliveryStore(collections)
   const holdStore = createDeliveryHoldStore(collections)
   const queue = createDeliveryQueue(collections)
-  const deliveryWork = createDeliveryWork(now)
+  const liveSubscriptions = createLiveSubscriptions({ store: subscriptionStore, wakeups, now })
+  const deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest> = createDeliveryWork(now)
+  const requests = createReadyRequests({ secretBox, logger, now })
   const retentionDays = config.DELIVERY_RETENTION_DAYS
   const settings = { bodyMaxBytes: config.WEBHOOK_BODY_MAX_BYTES, retentionDays }
+  const leaseMs = config.DELIVERY_LEASE_MS
 
   /** A hint, also to this process itself: losing one costs a second. */
   function announce() {
@@ -75,12 +82,28 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
   }
 
   const holds = createDeliveryHolds({ store: holdStore, subscriptions: subscriptionStore, announce, now })
-  const verdicts = createDeliveryVerdicts({ store: holdStore, subscriptions: subscriptionStore, holds, now })
+  const verdicts = createDeliveryVerdicts({
+    store: holdStore,
+    subscriptions: subscriptionStore,
+    liveSubscriptions,
+    holds,
+    now,
+  })
+  const intake = createDeliveryIntake({
+    store: deliveryStore,
+    queue,
+    work: deliveryWork,
+    requests,
+    announce,
+    logger,
+    settings: { leaseMs },
+    now,
+  })
   const fanOut = createLeadFanOut({
     leads: leadStore,
-    deliveries: deliveryStore,
+    intake,
     subscriptions: subscriptionStore,
-    announce,
+    liveSubscriptions,
     logger,
     settings,
     now,
@@ -100,12 +123,14 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
       ...dependencies,
       store: subscriptionStore,
       deliveries: deliveryStore,
+      liveSubscriptions,
       holds,
     }),
     deliveries: createDeliveries({
       store: deliveryStore,
+      intake,
       leads: leadStore,
-      subscriptions: subscriptionStore,
+      liveSubscriptions,
       announce,
       settings,
       now,
@@ -114,15 +139,16 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
       queue,
       holds,
       work: deliveryWork,
-      secretBox,
-      logger,
-      settings: { leaseMs: config.DELIVERY_LEASE_MS, deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS },
+      requests,
+      isCurrent: wakeups.isCurrent,
+      settings: { leaseMs, deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS },
       now,
       random,
     }),
     deliveryResults: createDeliveryResults({
       queue,
       subscriptions: subscriptionStore,
+      liveSubscriptions,
       verdicts,
       announce,
       logger,
@@ -133,6 +159,7 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
     deliveryHolds: holds,
     deliveryVerdicts: verdicts,
     deliveryWork,
+    liveSubscriptions,
     chores: chores.map((chore) => createRecurring({ ...chore, everyMs: reconcileEveryMs, logger })),
   }
 }

@@ -111,9 +111,9 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   }
 
   function report(held: OpenDelivery, outcome: Outcome, durationMs: number): void {
-    const { deliveryId, attemptId, claimId } = held.delivery
+    const { deliveryId, attemptId, claimId, attemptNumber, destination } = held.delivery
     logger.debug({ deliveryId, attemptId, outcome: outcome.case, durationMs }, 'attempt over')
-    reports.add({ deliveryId, attemptId, claimId, durationMs, outcome }, held)
+    reports.add({ deliveryId, attemptId, claimId, attemptNumber, destination, durationMs, outcome }, held)
   }
 
   return {

@@ -1,6 +1,6 @@
 import type { Binary, Collection } from 'mongodb'
 import type { AttemptOutcome } from '../delivery-states.ts'
-import { type Delivery, type DeliveryDocument, type QueueFields, toDelivery } from './deliveries.ts'
+import { type Delivery, type DeliveryClaim, type DeliveryDocument, toDelivery } from './deliveries.ts'
 import { settlementWrites } from './delivery-settlements.ts'
 import { type LeadSubscription, type LeadSubscriptionDocument, toSubscription } from './lead-subscriptions.ts'
 
@@ -11,10 +11,7 @@ export interface Candidates {
   deliveryIds: string[]
 }
 
-export interface Claim {
-  claimId: string
-  workerId: string
-  at: Date
+export interface Claim extends DeliveryClaim {
   leaseUntil: Date
 }
 
@@ -24,7 +21,7 @@ export interface TakenDelivery extends Delivery {
 
 /** A delivery as the judge of results needs it. */
 export interface QueuedDelivery extends Delivery {
-  claim?: QueueFields['claim']
+  claim?: DeliveryClaim
   releasedClaimId?: string
 }
 
@@ -32,10 +29,11 @@ export interface QueuedDelivery extends Delivery {
 export type Settlement = { deliveryId: string; claimId: string; at: Date } & (
   | {
       kind: 'outcome'
-      /** The attempt's place in the list. */
+      attemptId: string
+      /** Its place in the list, which is the last. */
       index: number
       outcome: AttemptOutcome
-      verdict?: NonNullable<QueueFields['verdict']>
+      verdict?: NonNullable<DeliveryDocument['verdict']>
       retry?: { attemptId: string; correlationId: string; dueAt: Date }
       deleteAt?: Date
     }
@@ -122,7 +120,8 @@ export function createDeliveryQueue({
       }))
     },
 
-    async take(deliveryIds, { claimId, workerId, at, leaseUntil }) {
+    async take(deliveryIds, { leaseUntil, ...claim }) {
+      const { claimId, at } = claim
       const nextAttempt = {
         attemptId: '$next.attemptId',
         correlationId: '$next.correlationId',
@@ -137,7 +136,7 @@ export function createDeliveryQueue({
               $cond: [isMissing('$next'), '$attempts', { $concatArrays: ['$attempts', [nextAttempt]] }],
             },
             status: 'sending',
-            claim: { $literal: { claimId, workerId, at } },
+            claim: { $literal: claim },
             dueAt: leaseUntil,
             updatedAt: at,
           },
@@ -180,6 +179,7 @@ export function createDeliveryQueue({
     },
 
     async settle(settlements) {
+      if (settlements.length === 0) return 0
       const { modifiedCount } = await deliveries.bulkWrite(settlementWrites(settlements), { ordered: false })
       return modifiedCount
     },

@@ -493,6 +493,13 @@ export declare type ClaimedDelivery = Message<"service.lead.v1.ClaimedDelivery">
    * @generated from field: uint32 lease_ms = 9;
    */
   leaseMs: number;
+
+  /**
+   * 1 for the first attempt.
+   *
+   * @generated from field: uint32 attempt_number = 10;
+   */
+  attemptNumber: number;
 };
 
 /**
@@ -642,6 +649,18 @@ export declare type AttemptResult = Message<"service.lead.v1.AttemptResult"> & {
     value: AttemptReleased;
     case: "released";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Both as they were claimed. Left out: the core looks them up, which costs a question more.
+   *
+   * @generated from field: uint32 attempt_number = 8;
+   */
+  attemptNumber: number;
+
+  /**
+   * @generated from field: string destination = 9;
+   */
+  destination: string;
 };
 
 /**
