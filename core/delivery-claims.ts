@@ -19,6 +19,8 @@ export interface ClaimRequest {
   perDestination: number
   underWay: ReadonlyMap<string, number>
   waitMs: number
+  /** Nothing that is in the queue already, but what this core keeps next. */
+  onlyNew: boolean
   /** Ends the wait; what was claimed by then is handed back. */
   signal: AbortSignal
 }
@@ -189,7 +191,7 @@ export function createDeliveryClaims(dependencies: {
 
   return {
     async claim(request) {
-      const { workerId, limit, perDestination, waitMs, signal } = request
+      const { workerId, limit, perDestination, waitMs, onlyNew, signal } = request
       validate(
         field('/workerId', workerId, line(1, 64)),
         field('/limit', limit, integer(1, 1000)),
@@ -200,7 +202,7 @@ export function createDeliveryClaims(dependencies: {
         until: now() + waitMs,
         signal,
         room: request,
-        look: () => inTurn(() => lookUnlessQuiet(request)),
+        ...(!onlyNew && { look: () => inTurn(() => lookUnlessQuiet(request)) }),
       })
       return claimed ?? []
     },

@@ -105,11 +105,9 @@ export function createDeliveryResults(dependencies: {
     return { subscriptionId, settlement }
   }
 
-  /** Ends the row of 404s of those that answered something else. */
+  /** Ends the row of 404s of those that answered something else, unless that disables them: then it ends with the enabling. */
   async function endRows(judged: Judged[]) {
-    const answered = judged.filter(
-      ({ settlement }) => settlement.kind === 'outcome' && settlement.verdict?.kind !== 'not_found',
-    )
+    const answered = judged.filter(({ settlement }) => settlement.kind === 'outcome' && !settlement.verdict)
     const ids = [...new Set(answered.map(({ subscriptionId }) => subscriptionId))]
     const known = await Promise.all(ids.map(liveSubscriptions.find))
     const inARow = known.flatMap((each) =>

@@ -22,14 +22,15 @@ export interface DeliveryWork<Found, Room> {
   announced(): number
   /**
    * Looks, and looks again each time that there may be something, until it finds something, is handed something or the time is
-   * over. `look` says what it found, whether others might still find something, and when the next thing is due at the latest.
+   * over. `look` says what it found, whether others might still find something, and when the next thing is due at the latest;
+   * without it, the wait is for what is handed over only.
    */
   wait(options: {
     until: number
     signal: AbortSignal
     /** What it has room for while it waits. */
     room: Room
-    look: () => Promise<Look<Found>>
+    look?: () => Promise<Look<Found>>
   }): Promise<Found | undefined>
   /** The longest waiting one with such room, to be answered by the caller: it hears nothing else until then. */
   takeWaiting(hasRoom: (room: Room) => boolean): Waiting<Found, Room> | undefined
@@ -95,7 +96,11 @@ export function createDeliveryWork<Found, Room>(now: () => number): DeliveryWork
     announced: () => announced,
 
     async wait({ until, signal, room, look }) {
-      while (!closed) {
+      while (!look && !closed && !signal.aborted && now() < until) {
+        const handed = await pause(Number.POSITIVE_INFINITY, room, until - now(), signal)
+        if (handed !== undefined) return handed
+      }
+      while (look && !closed) {
         const looking = announced
         const { found, othersMayFind, nextDueAt = Number.POSITIVE_INFINITY } = await look()
         if (found !== undefined || othersMayFind) wakeNext()

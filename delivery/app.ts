@@ -24,8 +24,9 @@ export interface DeliveryOptions {
 /** A delivery worker over its cores. It has no database and no secret but its service token. */
 export function createDelivery({ config, transports, logger, lookup, ca }: DeliveryOptions): DeliveryWorker {
   const workerId = `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`
+  const authorized = transports.map((transport) => createAuthorizedTransport(transport, config.DELIVERY_TOKEN))
   const failover = createFailoverTransport({
-    transports: transports.map((transport) => createAuthorizedTransport(transport, config.DELIVERY_TOKEN)),
+    transports: authorized,
     deadlineMs: config.CORE_DEADLINE_MS,
     now: Date.now,
   })
@@ -37,6 +38,7 @@ export function createDelivery({ config, transports, logger, lookup, ca }: Deliv
   })
   return createDeliveryWorker({
     core: createClient(LeadService, failover),
+    cores: authorized.map((transport) => createClient(LeadService, transport)),
     sender,
     workerId,
     concurrency: config.DELIVERY_CONCURRENCY,

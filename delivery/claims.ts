@@ -20,19 +20,25 @@ const claimMax = 1_000
 /** How long a claim waits while some destination is full: what it was told of them is soon out of date. */
 const waitWhileFullMs = 250
 
+export type ClaimCalls = Pick<Client<typeof LeadService>, 'claimDeliveries'>
+
 /**
- * Keeps asking the core for work, in two ways at once. A poll is always open and waits for what becomes due. A refill takes what is due at once, whenever a full destination has room again: the open poll was told
- * that it is full. An open poll is never broken off for that, since the deliveries of an answer on its way would be lost until their
- * leases end.
+ * Keeps asking the cores for work, in three ways at once. A poll is always open and waits for what becomes due. An offer is left with
+ * each core, which hands it what it keeps next without the queue in between. A refill takes what is due at once, whenever a full
+ * destination has room again: the open calls were told that it is full. An open call is never broken off for that, since the
+ * deliveries of an answer on its way would be lost until their leases end.
  */
 export function createClaims(options: {
-  core: Pick<Client<typeof LeadService>, 'claimDeliveries'>
+  /** Whichever core is in turn. */
+  core: ClaimCalls
+  /** Each of them. */
+  cores: ClaimCalls[]
   workerId: string
   perDestination: number
   waitMs: number
   /** Time for an answer, on top of the waiting. */
   answerWithinMs: number
-  backoff: Backoff
+  backoff: () => Backoff
   open: OpenDeliveries
   /** Free places, claims not counted. */
   room: () => number
@@ -43,13 +49,14 @@ export function createClaims(options: {
   abandon: AbortSignal
   logger: Logger
 }): Claims {
-  const { core, workerId, perDestination, waitMs, answerWithinMs, backoff, open, room, isStocked, onClaimed } = options
+  const { core, cores, workerId, perDestination, waitMs, answerWithinMs, open, room, isStocked, onClaimed } = options
   const { abandon, logger } = options
   const stopped = new AbortController()
   let reserved = 0
+  let polled: number | undefined
   let ready = false
   let roomMade = Promise.withResolvers<void>()
-  let polling: Promise<void> = Promise.resolve()
+  let asking: Promise<unknown> = Promise.resolve()
   let refilling: Promise<void> | undefined
   let refillAgain = false
 
@@ -58,50 +65,96 @@ export function createClaims(options: {
   // gives none of the destinations more than half of what is left after it.
   const share = (left: number) => Math.min(claimMax, Math.max(Math.ceil(left / 2), left - 2 * perDestination))
   const cap = (left: number) => Math.max(1, Math.min(perDestination, Math.floor((left - share(left)) / 2)))
-  const isTight = () => open.anyFull() || cap(free()) < perDestination
 
-  async function claim(wait: number, signal: AbortSignal): Promise<number> {
+  /** The open poll, by the most of one destination that it was told to take; undefined while none is open. */
+  function setPolled(limit: number | undefined) {
+    polled = limit
+    if (limit !== undefined) makeRoom()
+  }
+
+  async function claim(
+    calls: ClaimCalls,
+    { wait, signal, onlyNew = false }: { wait: number; signal: AbortSignal; onlyNew?: boolean },
+  ): Promise<number> {
     const left = free()
-    const limit = share(left)
+    const limit = onlyNew ? Math.min(share(left), perDestination) : share(left)
+    const most = cap(left)
+    const isPoll = wait > 0 && !onlyNew
     reserved += limit
+    if (isPoll) setPolled(most)
     try {
-      const { deliveries } = await core.claimDeliveries(
-        { workerId, limit, perDestination: cap(left), underWay: open.underWay(), waitMs: wait },
+      const { deliveries } = await calls.claimDeliveries(
+        { workerId, limit, perDestination: most, underWay: open.underWay(), waitMs: wait, onlyNew },
         { timeoutMs: wait + answerWithinMs, signal },
       )
       onClaimed(deliveries)
       return deliveries.length
     } finally {
       reserved -= limit
+      if (isPoll) setPolled(undefined)
     }
   }
 
-  async function poll(): Promise<void> {
-    while (!stopped.signal.aborted) {
-      // Not each time that a place is free: many at once cost the cores hardly more than one.
-      if (free() < 1 || isStocked()) {
+  /** Keeps one call open as long as there is room. */
+  async function keepAsking(
+    calls: ClaimCalls,
+    {
+      onlyNew,
+      backoff,
+      onAnswer,
+      onFailure,
+    }: {
+      onlyNew: boolean
+      backoff: Backoff
+      onAnswer?: () => void
+      onFailure?: (error: unknown) => void
+    },
+  ): Promise<void> {
+    const { signal } = stopped
+    while (!signal.aborted) {
+      // Not each time that a place is free: many at once cost the cores hardly more than one. And what offers reserve is not the
+      // poll's, which comes first.
+      if (free() < 1 || isStocked() || (onlyNew && polled === undefined)) {
         await roomMade.promise
         continue
       }
       // The first one does not wait, so that whoever asks soon knows whether the cores answer.
-      const wait = !ready ? 0 : isTight() ? Math.min(waitMs, waitWhileFullMs) : waitMs
+      const isTight = open.anyFull() || (!onlyNew && cap(free()) < perDestination)
+      const wait = !ready && !onlyNew ? 0 : isTight ? Math.min(waitMs, waitWhileFullMs) : waitMs
       const askedAt = performance.now()
       try {
-        const claimed = await claim(wait, stopped.signal)
-        if (!ready) logger.info('the cores answer')
-        ready = true
+        const claimed = await claim(calls, { wait, signal, onlyNew })
+        onAnswer?.()
         // A core that does not wait, as one that is stopping, is not asked in circles.
         if (claimed > 0 || performance.now() - askedAt >= wait / 2) backoff.reset()
-        else await backoff.pause(stopped.signal)
+        else await backoff.pause(signal)
       } catch (error) {
-        if (stopped.signal.aborted) return
-        const { code } = ConnectError.from(error)
-        if (ready || backoff.failures() === 0) logger.warn({ code: Code[code] }, 'no core gives work')
-        ready = false
-        await backoff.pause(stopped.signal)
+        if (signal.aborted) return
+        onFailure?.(error)
+        await backoff.pause(signal)
       }
     }
   }
+
+  function poll(): Promise<void> {
+    const backoff = options.backoff()
+    return keepAsking(core, {
+      onlyNew: false,
+      backoff,
+      onAnswer() {
+        if (!ready) logger.info('the cores answer')
+        ready = true
+      },
+      onFailure(error) {
+        const { code } = ConnectError.from(error)
+        if (ready || backoff.failures() === 0) logger.warn({ code: Code[code] }, 'no core gives work')
+        ready = false
+      },
+    })
+  }
+
+  // A core that is out of reach shows in the other calls.
+  const offer = (each: ClaimCalls) => keepAsking(each, { onlyNew: true, backoff: options.backoff() })
 
   async function refill(): Promise<void> {
     do {
@@ -113,7 +166,7 @@ export function createClaims(options: {
         break
       }
       // The poll meets the same failure and says so.
-      await claim(0, abandon).catch(() => 0)
+      await claim(core, { wait: 0, signal: abandon }).catch(() => 0)
     } while (refillAgain)
   }
 
@@ -124,11 +177,13 @@ export function createClaims(options: {
 
   return {
     start() {
-      polling = poll()
+      asking = Promise.all([poll(), ...cores.map(offer)])
     },
     freed(wasFull) {
       makeRoom()
-      if (isStocked() || (!wasFull && !refillAgain && !isTight())) return
+      // The open poll may have been told of less room than there is now.
+      const isTight = open.anyFull() || (polled ?? perDestination) < perDestination
+      if (isStocked() || (!wasFull && !refillAgain && !isTight)) return
       refillAgain = true
       refilling ??= refill().finally(() => {
         refilling = undefined
@@ -138,7 +193,7 @@ export function createClaims(options: {
     async stop() {
       stopped.abort()
       makeRoom()
-      await Promise.all([polling, refilling])
+      await Promise.all([asking, refilling])
     },
   }
 }

@@ -148,6 +148,7 @@ function createTestSender() {
 function startWorker(options: Partial<WorkerOptions> & Pick<WorkerOptions, 'core' | 'sender'>): DeliveryWorker {
   const worker = createDeliveryWorker({
     workerId: 'test',
+    cores: [],
     concurrency: 20,
     perDestination: 5,
     waitMs: 10_000,

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createBackoff } from './backoff.ts'
-import { createClaims } from './claims.ts'
+import { type ClaimCalls, createClaims } from './claims.ts'
 import { createOpenDeliveries, type OpenDelivery } from './open-deliveries.ts'
 import { createPace } from './pace.ts'
 import { createRenewals } from './renewals.ts'
@@ -27,7 +27,10 @@ export interface DeliveryWorker {
 }
 
 export interface WorkerOptions {
+  /** Whichever core is in turn. */
   core: Pick<Client<typeof LeadService>, 'claimDeliveries' | 'renewClaims' | 'recordAttempts'>
+  /** Each of them. */
+  cores: ClaimCalls[]
   sender: Sender
   /** Names the worker in its claims. */
   workerId: string
@@ -67,7 +70,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
 
   const claims = createClaims({
     ...options,
-    backoff: backoff(),
+    backoff,
     open,
     // A core that hands out but takes nothing back must not make the results pile up.
     room: () => (reports.backlog() > 2 * concurrency + spare() ? 0 : open.places() + spare() - open.ready()),

@@ -406,6 +406,13 @@ export declare type ClaimDeliveriesRequest = Message<"service.lead.v1.ClaimDeliv
    * @generated from field: uint32 wait_ms = 5;
    */
   waitMs: number;
+
+  /**
+   * Takes nothing that is in the queue already, and waits for what this core keeps next: a worker leaves such a call with each core.
+   *
+   * @generated from field: bool only_new = 6;
+   */
+  onlyNew: boolean;
 };
 
 /**
