@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { SecretBox } from './secret-box.ts'
-import type { Delivery } from './store/deliveries.ts'
+import type { TakenDelivery } from './store/delivery-queue.ts'
 import type { LeadSubscription, WebhookSecret } from './store/lead-subscriptions.ts'
 import { webhookHeaders } from './webhook-request.ts'
 import { liveSecrets } from './webhook-secrets.ts'
@@ -26,7 +26,7 @@ export interface ReadyRequests {
   secretsOf(subscription: LeadSubscription, at: Date): SigningSecrets | undefined
   /** The latest attempt of a delivery, signed now. */
   make(
-    delivery: Pick<Delivery, 'deliveryId' | 'attempts'> & { body: Uint8Array },
+    delivery: Omit<TakenDelivery, 'subscriptionId'>,
     under: { claimId: string; subscription: LeadSubscription; secrets: SigningSecrets },
   ): ClaimedDelivery
 }

@@ -1,6 +1,12 @@
 import type { Binary, Collection } from 'mongodb'
 import type { AttemptOutcome } from '../delivery-states.ts'
-import { type Delivery, type DeliveryClaim, type DeliveryDocument, toDelivery } from './deliveries.ts'
+import {
+  type Delivery,
+  type DeliveryAttempt,
+  type DeliveryClaim,
+  type DeliveryDocument,
+  toDelivery,
+} from './deliveries.ts'
 import { settlementWrites } from './delivery-settlements.ts'
 import { type LeadSubscription, type LeadSubscriptionDocument, toSubscription } from './lead-subscriptions.ts'
 
@@ -15,7 +21,10 @@ export interface Claim extends DeliveryClaim {
   leaseUntil: Date
 }
 
-export interface TakenDelivery extends Delivery {
+/** A delivery as it is sent. */
+export interface TakenDelivery extends Pick<Delivery, 'deliveryId' | 'subscriptionId'> {
+  /** The latest one is to be sent. */
+  attempts: Pick<DeliveryAttempt, 'attemptId' | 'correlationId'>[]
   body: Uint8Array
 }
 
@@ -145,9 +154,17 @@ export function createDeliveryQueue({
       ])
       if (modifiedCount === 0) return []
       const taken = await deliveries
-        .find({ _id: { $in: deliveryIds }, 'claim.claimId': claimId }, { batchSize: deliveryIds.length + 1 })
+        .find(
+          { _id: { $in: deliveryIds }, 'claim.claimId': claimId },
+          { projection: whatIsSent, batchSize: deliveryIds.length + 1 },
+        )
         .toArray()
-      return taken.map((document) => ({ ...toDelivery(document), body: bytesOf(document.body) }))
+      return taken.map(({ _id, subscriptionId, attempts, body }) => ({
+        deliveryId: _id,
+        subscriptionId,
+        attempts,
+        body: bytesOf(body),
+      }))
     },
 
     async renew(claims, { leaseUntil, takenSince }) {
@@ -192,6 +209,8 @@ export function createDeliveryQueue({
     },
   }
 }
+
+const whatIsSent = { subscriptionId: 1, body: 1, 'attempts.attemptId': 1, 'attempts.correlationId': 1 } as const
 
 const isMissing = (field: string) => ({ $eq: [{ $type: field }, 'missing'] })
 
