@@ -19,7 +19,7 @@ const longWait = { waitMs: 20_000 }
 /** A worker that waits on the first core, and what it will have got. */
 async function waitingWorker(more: Parameters<Awaited<ReturnType<typeof test.worker>>['claim']>[0] = {}) {
   const worker = await test.worker()
-  const claimed = worker.claim({ ...longWait, ...more })
+  const claimed = worker.claim({ ...longWait, onlyNew: true, ...more })
   await test.waitingWorker()
   return { ...worker, claimed }
 }
@@ -72,7 +72,7 @@ describe('a new delivery', () => {
 
   it('waits in the queue where nobody has room for it', async () => {
     const { send, subscriptionId } = await test.newScene()
-    const worker = await waitingWorker({ onlyNew: true, underWay: { [subscriptionId]: 100 }, waitMs: 300 })
+    const worker = await waitingWorker({ underWay: { [subscriptionId]: 100 }, waitMs: 300 })
     await send()
     expect(await worker.claimed).toEqual([])
     expect(await worker.claim()).toHaveLength(1)
@@ -134,7 +134,7 @@ describe('a new delivery', () => {
     const { send, subscriptionId } = await test.newScene()
     const { leadSubscriptions } = test.cores[0]!.database.collections
     await leadSubscriptions.updateOne({ _id: subscriptionId }, { $set: { 'secrets.0.sealed': 'k0.AAAA.AAAA' } })
-    const worker = await waitingWorker({ onlyNew: true, waitMs: 300 })
+    const worker = await waitingWorker({ waitMs: 300 })
     await send()
     expect(await worker.claimed).toEqual([])
   })
@@ -144,7 +144,7 @@ describe('a new delivery', () => {
     const other = await operator.createSubscription({ destinationUrl: 'https://b.example/', automatic: true })
     await test.clear()
     await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
-    const worker = await waitingWorker({ onlyNew: true })
+    const worker = await waitingWorker()
     await operator.captureLead({ source: 'test', fields: { name: 'Mia' } })
     expect(await worker.claimed).toMatchObject([{ destination: other.subscriptionId }])
   })

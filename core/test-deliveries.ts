@@ -184,10 +184,10 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       }
     },
 
-    /** Resolves once a worker waits on the core. */
+    /** Resolves once a worker waits on the core for what is new. */
     waitingWorker: (core = cores[0]!) =>
       until('a worker to wait', () => {
-        const waiting = core.deliveryWork.takeWaiting(() => true)
+        const waiting = core.deliveryWork.takeWaiting(({ onlyNew }) => onlyNew)
         // It goes on waiting.
         waiting?.answer(undefined)
         return waiting
