@@ -47,8 +47,8 @@ interface Sendable extends Candidates {
 
 /** Up to so many entries of the queue are read to see what is due. */
 const lookAhead = 256
-/** So many are looked at in all where that is enough, so that a few destinations can fill a claim. */
-const candidatesMax = 2000
+/** So many are looked at in all at least, so that a few destinations can fill a claim; and twice what it has room for. */
+const candidatesMin = 250
 const maxRenewed = 1000
 /** How often a claim that lost everything to another core tries again at once. */
 const triesMax = 5
@@ -128,7 +128,7 @@ export function createDeliveryClaims(dependencies: {
 
   async function candidatesOf(open: string[], { limit, perDestination }: ClaimRequest, time: Date) {
     const chosen = shuffled(open).slice(0, limit)
-    const each = Math.min(perDestination, limit, Math.ceil(Math.max(2 * limit, candidatesMax) / chosen.length))
+    const each = Math.min(perDestination, limit, Math.ceil(Math.max(2 * limit, candidatesMin) / chosen.length))
     const found = await queue.candidates(chosen, time, each)
     const sendable: Sendable[] = []
     for (const { subscription, deliveryIds } of found) {
