@@ -7,12 +7,16 @@ import { buildConsoleIfStale } from './console/build.ts'
 import { readCoreConfig } from './core/config.ts'
 import { startCore } from './core/core.ts'
 import { demoIds, seedDemo } from './core/demo-seed.ts'
-import { createLogger } from './core/logger.ts'
 import { inMemoryTransport, serveCore } from './core/server.ts'
 import { createDelivery } from './delivery/app.ts'
 import { loadDeliveryConfig } from './delivery/config.ts'
+import { createDeliveryMetrics } from './delivery/metrics.ts'
 import { createGateway } from './gateway/app.ts'
 import { loadConfig } from './gateway/config.ts'
+import { createGatewayMetrics } from './gateway/metrics.ts'
+import { createLogger } from './observability/logger.ts'
+import { serveMetrics } from './observability/metrics-server.ts'
+import { startTracing } from './observability/tracing.ts'
 import { buildWidgetIfStale, widgetDist } from './widget/build.ts'
 import { readDemoConfig } from './widget/demo/config.ts'
 import { createDemoSite } from './widget/demo/server.ts'
@@ -29,6 +33,7 @@ async function startAll() {
   const { DEMO_PORT } = readDemoConfig()
   const logger = createLogger('core', coreConfig.LOG_LEVEL)
 
+  closers.push(await startTracing('service'))
   const built = Promise.all([buildWidgetIfStale(), buildConsoleIfStale()])
   const core = await startCore(coreConfig, logger)
   closers.push(core.stop)
@@ -46,24 +51,34 @@ async function startAll() {
   )
   closers.push(coreServer.close)
   const deliveryConfig = loadDeliveryConfig()
+  const deliveryMetrics = createDeliveryMetrics()
   const delivery = createDelivery({
     config: deliveryConfig,
     transports: [inMemoryTransport(core.context)],
     logger: createLogger('delivery', deliveryConfig.LOG_LEVEL),
+    metrics: deliveryMetrics,
   })
   closers.push(delivery.stop)
   delivery.start()
+  const gatewayMetrics = createGatewayMetrics()
   const gateway = createGateway({
     // The console's calls go over HTTP, to the port that has just been opened.
     config: { ...gatewayConfig, CORE_URLS: [coreAddress(coreConfig.CORE_HOST, coreServer.port)] },
     transports: [inMemoryTransport(core.context)],
     logger: createLogger('gateway', gatewayConfig.LOG_LEVEL),
+    metrics: gatewayMetrics,
     staticFolders: { console: join(import.meta.dirname, 'console/dist'), widget: widgetDist },
   })
   closers.push(() => gateway.close())
   const { GATEWAY_PORT: port, GATEWAY_HOST: host } = gatewayConfig
   await gateway.listen({ port, host }).catch(portTaken('GATEWAY_PORT'))
 
+  const parts = [gatewayMetrics, core.context.metrics, deliveryMetrics]
+  const metricsServer = await serveMetrics(
+    coreConfig,
+    parts.map(({ registry }) => registry),
+  ).catch(portTaken('METRICS_PORT'))
+  closers.push(async () => metricsServer?.close())
   await built
   const agentCommand = answerCommand(addresses.coreUrl, coreConfig.DATA_DIR)
   const { gatewayUrl } = addresses

@@ -1,6 +1,7 @@
 import { envSchema } from 'env-schema'
 import Type, { type Static } from 'typebox'
 import { createAddressJudge } from '../destination/addresses.ts'
+import { metricsSettings } from '../observability/config.ts'
 
 /** The core's settings: environment variables, with their defaults. docs/settings.md is checked against it. */
 export const coreSettings = Type.Object({
@@ -64,6 +65,7 @@ export const coreSettings = Type.Object({
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info', description: 'Least severe log lines to write.' },
   ),
+  ...metricsSettings,
   GRANT_LIFETIME_SECONDS: Type.Integer({
     default: 900,
     minimum: 2,

@@ -17,6 +17,7 @@ import { createInboxWatch, type InboxWatch } from './inbox-watch.ts'
 import { createKeyring, type SecretKey } from './keyring.ts'
 import type { JudgeDestination } from './lead-subscriptions.ts'
 import { createLogHeads } from './log-heads.ts'
+import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import { createRecurring } from './recurring.ts'
 import { createReplayWindow } from './replay-window.ts'
 import { createSecretBox, type SecretBox } from './secret-box.ts'
@@ -54,6 +55,7 @@ export interface CoreContext
   subscriptions: Subscriptions
   secretBox: SecretBox
   directory: Directory
+  metrics: CoreMetrics
   now: () => number
   /** Starts following the other processes. */
   start(): void
@@ -68,6 +70,7 @@ export interface CoreDependencies {
   workspaceSessionSecrets?: Uint8Array[]
   database: Database
   logger: Logger
+  metrics?: CoreMetrics
   now?: () => number
   /** Chance, 0 to less than 1. */
   random?: () => number
@@ -85,6 +88,7 @@ export function createCoreContext({
   workspaceSessionSecrets = [],
   database,
   logger,
+  metrics = createCoreMetrics(),
   now = Date.now,
   random = Math.random,
   judgeDestination = createDestinationJudge({ allowedCidrs: allowedCidrs(config) }),
@@ -114,6 +118,8 @@ export function createCoreContext({
     store: createWakeupStore({ ...collections, nudge: database.nudge }),
     processId: randomUUID(),
     logger,
+    metrics,
+    now,
     monotonic: () => performance.now(),
     listener: {
       onWakeup({ heads: ends, changed }) {
@@ -143,6 +149,7 @@ export function createCoreContext({
   const log: EventLog = createEventLog({
     store: events,
     heads,
+    metrics,
     now,
     transientMs,
     onAppended(event) {
@@ -164,11 +171,12 @@ export function createCoreContext({
   const subscriptions = createSubscriptions({
     feeds: () => feeds,
     replayWindow,
+    metrics,
     now,
     onOpened: ({ session }) => sessionWatch.add(session),
     onEnded: ({ session }) => sessionWatch.remove(session.sessionId),
   })
-  const feeds: Feeds<Subscription> = createFeeds({ events, deliver: subscriptions.deliver, logger })
+  const feeds: Feeds<Subscription> = createFeeds({ events, deliver: subscriptions.deliver, metrics, logger })
 
   const workspaces = createWorkspaces({ store: workspaceStore, directory, secretBox, wakeups, now })
   const inbox = createInbox({ conversations, events, logger, now })
@@ -229,6 +237,7 @@ export function createCoreContext({
     secretBox,
     wakeups,
     judgeDestination,
+    metrics,
     logger,
     now,
     random,
@@ -265,6 +274,7 @@ export function createCoreContext({
     subscriptions,
     secretBox,
     directory,
+    metrics,
     now,
 
     start() {

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { CoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
+import { createCoreMetrics } from './metrics.ts'
 import { dataFolderSecrets, parseSecretKeys } from './secrets.ts'
 import { openDatabase } from './store/database.ts'
 import { attachEngine } from './store/embedded/engine.ts'
@@ -36,13 +37,15 @@ export async function startCore(config: CoreConfig, logger: Logger): Promise<Cor
   )
   const engine = config.MONGODB_URI === '' ? await attachEngine({ dataDir: config.DATA_DIR, logger }) : undefined
   const mongodbUri = engine?.uri ?? config.MONGODB_URI
+  const metrics = createCoreMetrics()
   try {
     const database = await openDatabase({
       uri: mongodbUri,
       name: config.MONGODB_DATABASE,
       timeoutMs: config.MONGODB_TIMEOUT_MS,
+      metrics,
     })
-    const context = createCoreContext({ config, secretKeys, workspaceSessionSecrets, database, logger })
+    const context = createCoreContext({ config, secretKeys, workspaceSessionSecrets, database, logger, metrics })
     context.start()
     return {
       context,

@@ -1,7 +1,9 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { inSpan, SpanKind } from '../observability/tracing.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import { type DeliveryWork, type Look, lookEveryMs } from './delivery-work.ts'
 import { ServiceError } from './errors.ts'
+import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import {
   bodiesMaxBytes,
   type ClaimedDelivery,
@@ -52,6 +54,11 @@ const candidatesMin = 250
 const maxRenewed = 1000
 /** How often a claim that lost everything to another core tries again at once. */
 const triesMax = 5
+const takeAttributes = {
+  'db.system.name': 'mongodb',
+  'db.collection.name': 'deliveries',
+  'db.operation.name': 'update',
+}
 
 export function createDeliveryClaims(dependencies: {
   queue: DeliveryQueue
@@ -60,11 +67,12 @@ export function createDeliveryClaims(dependencies: {
   requests: ReadyRequests
   /** Whether this process hears of everything that there is to do. */
   isCurrent: () => boolean
+  metrics?: CoreMetrics
   settings: { leaseMs: number; deadlineMs: number }
   now: () => number
   random: () => number
 }): DeliveryClaims {
-  const { queue, holds, work, requests, isCurrent, settings, now, random } = dependencies
+  const { queue, holds, work, requests, isCurrent, metrics = createCoreMetrics(), settings, now, random } = dependencies
   /** Claims of one core come one after the other, so that they do not fight over the same deliveries. */
   let turn: Promise<unknown> = Promise.resolve()
   /** More was due at the last look than a look ahead shows. */
@@ -161,7 +169,10 @@ export function createDeliveryClaims(dependencies: {
     const at = new Date(now())
     const claimId = newClaimId()
     const leaseUntil = new Date(at.getTime() + settings.leaseMs)
-    const taken = await queue.take(deliveryIds, { claimId, workerId, at, knownAt, leaseUntil })
+    const taken = await inSpan('take deliveries', { kind: SpanKind.CLIENT, attributes: takeAttributes }, () =>
+      queue.take(deliveryIds, { claimId, workerId, at, knownAt, leaseUntil }),
+    )
+    metrics.leaseExpiries.inc(taken.filter(({ tookOver }) => tookOver).length)
     if (signal.aborted) {
       // Nobody is there any more to send them.
       await queue.releaseClaim(deliveryIds, claimId, at)
@@ -204,6 +215,7 @@ export function createDeliveryClaims(dependencies: {
         room: request,
         ...(!onlyNew && { look: () => inTurn(() => lookUnlessQuiet(request)) }),
       })
+      metrics.claimedDeliveries.inc(claimed?.length ?? 0)
       return claimed ?? []
     },
 
@@ -217,7 +229,9 @@ export function createDeliveryClaims(dependencies: {
         // Time to wait for another attempt to the destination, to make this one, and to report it.
         takenSince: new Date(at - 2 * (settings.deadlineMs + settings.leaseMs)),
       })
-      return claims.map(({ deliveryId, claimId }) => held.get(deliveryId) === claimId)
+      const renewed = claims.map(({ deliveryId, claimId }) => held.get(deliveryId) === claimId)
+      for (const isHeld of renewed) metrics.claimRenewals.inc({ result: isHeld ? 'held' : 'lost' })
+      return renewed
     },
   }
 }

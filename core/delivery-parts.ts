@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { readAtScrape } from '../observability/metrics.ts'
 import type { CoreConfig } from './config.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
@@ -12,6 +13,7 @@ import { createLeadFanOut, type LeadFanOut } from './lead-fan-out.ts'
 import { createLeadSubscriptions, type JudgeDestination, type LeadSubscriptions } from './lead-subscriptions.ts'
 import { createLeads, type Leads } from './leads.ts'
 import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
+import type { CoreMetrics } from './metrics.ts'
 import { type ClaimedDelivery, createReadyRequests } from './ready-requests.ts'
 import { createRecurring, type Recurring } from './recurring.ts'
 import type { SecretBox } from './secret-box.ts'
@@ -48,6 +50,7 @@ export interface DeliveryPartsDependencies {
   secretBox: SecretBox
   wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
   judgeDestination: JudgeDestination
+  metrics: CoreMetrics
   logger: Logger
   now: () => number
   random: () => number
@@ -58,10 +61,11 @@ export const deliveryWorkHint = 'lead-deliveries'
 
 /** How often deliveries are made to agree with subscriptions and leads, where a process died in between, in milliseconds. */
 const reconcileEveryMs = 5000
+const dueCountedMax = 1000
 
 /** What a lead goes through, from its capture to its destination. */
 export function createDeliveryParts(dependencies: DeliveryPartsDependencies): DeliveryParts {
-  const { config, collections, wakeups, secretBox, logger, now, random } = dependencies
+  const { config, collections, wakeups, secretBox, metrics, logger, now, random } = dependencies
   const leadStore = createLeadStore(collections)
   const subscriptionStore = createLeadSubscriptionStore(collections)
   const deliveryStore = createDeliveryStore(collections)
@@ -73,6 +77,13 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
   const retentionDays = config.DELIVERY_RETENTION_DAYS
   const settings = { bodyMaxBytes: config.WEBHOOK_BODY_MAX_BYTES, retentionDays }
   const leaseMs = config.DELIVERY_LEASE_MS
+
+  // Some index keys of the queue, however long it is.
+  readAtScrape([metrics.deliveriesDue, metrics.oldestDueAge], async () => {
+    const due = (await queue.upcoming(dueCountedMax)).filter(({ dueAt }) => dueAt.getTime() <= now())
+    const [oldest] = due
+    return [due.length, oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000]
+  })
 
   /** A hint, also to this process itself: losing one costs a second. */
   function announce() {
@@ -141,6 +152,7 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
       work: deliveryWork,
       requests,
       isCurrent: wakeups.isCurrent,
+      metrics,
       settings: { leaseMs, deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS },
       now,
       random,
@@ -151,6 +163,7 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
       liveSubscriptions,
       verdicts,
       announce,
+      metrics,
       logger,
       settings: { retentionDays },
       now,

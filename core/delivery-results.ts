@@ -8,6 +8,7 @@ import type { DeliveryVerdicts } from './delivery-verdicts.ts'
 import { ServiceError } from './errors.ts'
 import { newId } from './ids.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
+import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import type { PendingVerdict } from './store/delivery-holds.ts'
 import type { DeliveryQueue, QueuedDelivery, Settlement } from './store/delivery-queue.ts'
 import type { LeadSubscriptionStore } from './store/lead-subscriptions.ts'
@@ -46,12 +47,14 @@ export function createDeliveryResults(dependencies: {
   verdicts: Pick<DeliveryVerdicts, 'execute'>
   /** There is something to do for workers, at once. */
   announce: () => void
+  metrics?: CoreMetrics
   logger: Logger
   settings: { retentionDays: number }
   now: () => number
   random: () => number
 }): DeliveryResults {
   const { queue, subscriptions, liveSubscriptions, verdicts, announce, logger, settings, now, random } = dependencies
+  const { metrics = createCoreMetrics() } = dependencies
 
   /** Where a result has to be judged by more than it says: a verdict counts from the moment that the claim goes by. */
   function isKnown({ facts, claimed }: AttemptResult): boolean {
@@ -153,6 +156,11 @@ export function createDeliveryResults(dependencies: {
       const counted = results.map((result) => settled(result) || isRecorded(result, after.get(result.deliveryId)))
       const ids = new Set(results.filter((_, index) => counted[index]).map(idOf))
       const recorded = all.filter(({ settlement }) => ids.has(settlement.deliveryId))
+      for (const { settlement } of recorded) {
+        if (settlement.kind === 'release') continue
+        const { status, responseClass } = settlement.outcome
+        metrics.attempts.inc({ status, response_class: responseClass })
+      }
       await endRows(recorded)
       await executeVerdicts(recorded)
       return counted

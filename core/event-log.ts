@@ -1,7 +1,9 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../observability/tracing.ts'
 import { ServiceError, unavailable } from './errors.ts'
 import type { LogEvent } from './log-events.ts'
 import type { LogHeads } from './log-heads.ts'
+import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import { createSingleFlight } from './single-flight.ts'
 import type { EventStore, LogEnd } from './store/events.ts'
 
@@ -29,6 +31,7 @@ export interface EventLog {
 
 interface Pending {
   draft: EventDraft
+  origin: Context
   tries: number
   resolve(appended: Appended): void
   reject(error: unknown): void
@@ -39,6 +42,7 @@ export interface EventLogDependencies {
   /** How long a transient event stays in the log at least, in milliseconds. */
   transientMs?: number
   heads: LogHeads
+  metrics?: CoreMetrics
   now: () => number
   /** An event of this process has come into the log. */
   onAppended: (event: LogEvent) => void
@@ -57,6 +61,7 @@ const maxTries = 200
 export function createEventLog({
   store,
   heads,
+  metrics = createCoreMetrics(),
   now,
   onAppended,
   transientMs = 3_600_000,
@@ -91,6 +96,7 @@ export function createEventLog({
       } else rest.push(pending)
     }
     waiting = rest
+    metrics.logQueueLength.set(waiting.length)
     return batch
   }
 
@@ -102,13 +108,14 @@ export function createEventLog({
     const events = writing.map((pending) =>
       place(reopening.has(pending) ? reopened(pending.draft) : pending.draft, ends.get(pending)!),
     )
-    const outcomes = events.length > 0 ? await store.insert(events) : []
+    const outcomes = events.length > 0 ? await insert(events, writing) : []
 
     const repeated: Pending[] = []
     const beaten: Pending[] = []
     const next: Pending[] = []
     for (const [index, pending] of writing.entries()) {
       const event = events[index]!
+      if (outcomes[index] !== 'inserted') metrics.logConflicts.inc({ kind: outcomes[index]! })
       if (outcomes[index] === 'operation_taken') repeated.push(pending)
       else if (outcomes[index] === 'sequence_taken') beaten.push(pending)
       else {
@@ -124,6 +131,23 @@ export function createEventLog({
       await answerRepeats(repeated).catch((error) => {
         for (const { reject } of repeated) reject(unavailable(error))
       })
+    }
+  }
+
+  async function insert(events: LogEvent[], batch: Pending[]) {
+    metrics.logBatchSize.observe(events.length)
+    const endTimer = metrics.logInsertDuration.startTimer()
+    const attributes = {
+      'db.system.name': 'mongodb',
+      'db.collection.name': 'events',
+      'db.operation.name': 'insert',
+      'db.operation.batch.size': events.length,
+    }
+    const origin = batchOrigin(batch.map((pending) => pending.origin))
+    try {
+      return await inSpan('insert events', { ...origin, kind: SpanKind.CLIENT, attributes }, () => store.insert(events))
+    } finally {
+      endTimer()
     }
   }
 
@@ -187,7 +211,8 @@ export function createEventLog({
     append(draft) {
       if (waiting.length >= maxWaiting) return Promise.reject(unavailable())
       const { promise, resolve, reject } = Promise.withResolvers<Appended>()
-      waiting.push({ draft, tries: 0, resolve, reject })
+      waiting.push({ draft, origin: activeContext(), tries: 0, resolve, reject })
+      metrics.logQueueLength.set(waiting.length)
       void writing.run()
       return promise
     },

@@ -16,6 +16,8 @@ export interface ClaimedDelivery {
   url: string
   headers: Record<string, string>
   body: Uint8Array
+  /** The trace in which the delivery was made; it is not sent to the destination. */
+  traceparent?: string
 }
 
 /** Secrets in clear, the newest first. */
@@ -26,7 +28,7 @@ export interface ReadyRequests {
   secretsOf(subscription: LeadSubscription, at: Date): SigningSecrets | undefined
   /** The latest attempt of a delivery, signed now. */
   make(
-    delivery: Omit<TakenDelivery, 'subscriptionId'>,
+    delivery: Omit<TakenDelivery, 'subscriptionId' | 'tookOver'>,
     under: { claimId: string; subscription: LeadSubscription; secrets: SigningSecrets },
   ): ClaimedDelivery
 }
@@ -63,7 +65,7 @@ export function createReadyRequests(dependencies: {
       return undefined
     },
 
-    make({ deliveryId, attempts, body }, { claimId, subscription, secrets }) {
+    make({ deliveryId, attempts, body, traceparent }, { claimId, subscription, secrets }) {
       const { attemptId = '', correlationId = '' } = attempts.at(-1) ?? {}
       return {
         deliveryId,
@@ -74,6 +76,7 @@ export function createReadyRequests(dependencies: {
         url: subscription.destinationUrl,
         headers: webhookHeaders({ deliveryId, correlationId, body, secrets, at: now() }),
         body,
+        ...(traceparent && { traceparent }),
       }
     },
   }

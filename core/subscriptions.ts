@@ -1,5 +1,6 @@
 import type { Feed, Feeds } from './feeds.ts'
 import { encodeEvent, endsSession, type LogEvent } from './log-events.ts'
+import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import type { ReplayWindow } from './replay-window.ts'
 import type { Session } from './store/sessions.ts'
 
@@ -32,6 +33,8 @@ export interface Subscription {
   position: number
   /** `live` follows the feed; `replaying` reads the log by itself until it has caught up. */
   mode: 'replaying' | 'paused' | 'live' | 'ended'
+  /** Events that it was sent before it was live. */
+  replayed: number
   isOpen: boolean
   /** The session has gone to another conversation. */
   isElsewhere: boolean
@@ -67,6 +70,7 @@ export interface Subscriptions {
 export interface SubscriptionsDependencies {
   feeds: () => Feeds<Subscription>
   replayWindow: ReplayWindow
+  metrics?: CoreMetrics
   now?: () => number
   onOpened: (subscription: Subscription) => void
   /** However it ended. */
@@ -77,6 +81,7 @@ export interface SubscriptionsDependencies {
 export function createSubscriptions({
   feeds,
   replayWindow,
+  metrics = createCoreMetrics(),
   now = Date.now,
   onOpened,
   onEnded,
@@ -100,6 +105,7 @@ export function createSubscriptions({
     const ofSession = bySession.get(subscription.session.sessionId)
     ofSession?.delete(subscription)
     if (ofSession?.size === 0) bySession.delete(subscription.session.sessionId)
+    metrics.subscriptionsOpen.dec()
     onEnded(subscription)
     return true
   }
@@ -114,6 +120,7 @@ export function createSubscriptions({
         const { feed, sink } = subscription
         if (subscription.position >= feed.through) {
           subscription.mode = 'live'
+          metrics.replaySize.observe(subscription.replayed)
           return
         }
         const { through } = feed
@@ -142,6 +149,7 @@ export function createSubscriptions({
   /** The stream ends; the client comes back, and gets the log of the conversation that its session is in now. */
   function beginAnew(subscription: Subscription) {
     const { id, sink, epoch, feed } = subscription
+    metrics.streamResets.inc({ reason: 'epoch_changed' })
     sink.event([id], resetRequired(epoch, feed.through, { reason: 'epoch_changed', at: new Date(now()) }))
     end(subscription)
   }
@@ -154,6 +162,7 @@ export function createSubscriptions({
       return 0
     }
     const encoded = encode(event, subscription.epoch)
+    subscription.replayed += 1
     subscription.sink.event([subscription.id], encoded)
     return encoded.json.length
   }
@@ -168,6 +177,7 @@ export function createSubscriptions({
         feed: undefined as never,
         position: 0,
         mode: 'replaying',
+        replayed: 0,
         isOpen: false,
         isElsewhere: false,
       }
@@ -175,6 +185,7 @@ export function createSubscriptions({
       subscription.feed = feed
       const ofSession = bySession.get(session.sessionId) ?? new Set()
       bySession.set(session.sessionId, ofSession.add(subscription))
+      metrics.subscriptionsOpen.inc()
       try {
         onOpened(subscription)
         const verdict = await replayWindow.judge(session.conversationId, { epoch, head: feed.through, start })
@@ -185,6 +196,7 @@ export function createSubscriptions({
           if (subscription.isElsewhere) beginAnew(subscription)
           void replay(subscription)
         } else {
+          metrics.streamResets.inc({ reason: verdict.reason })
           sink.opened(id, session, { epoch, sequence: feed.through })
           sink.event([id], resetRequired(epoch, feed.through, verdict))
           end(subscription)

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { CoreMetrics } from './metrics.ts'
 import { createSingleFlight } from './single-flight.ts'
 import type { LogEnd } from './store/events.ts'
 import type { Wakeup, WakeupStore } from './store/wakeups.ts'
@@ -30,6 +31,8 @@ export interface WakeupsDependencies {
   processId: string
   listener: WakeupListener
   logger: Logger
+  metrics: CoreMetrics
+  now: () => number
   /** Milliseconds of a clock that never goes back. */
   monotonic: () => number
 }
@@ -38,7 +41,8 @@ export interface WakeupsDependencies {
  * How the cores wake each other: each write batch leaves one small document in a capped collection, which every core
  * follows. The log and the state themselves are always read from where they are kept.
  */
-export function createWakeups({ store, processId, listener, logger, monotonic }: WakeupsDependencies): Wakeups {
+export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
+  const { store, processId, listener, logger, metrics, now, monotonic } = dependencies
   let heads = new Map<string, LogEnd>()
   let changed = new Set<string>()
   let caughtUpAt = Number.NEGATIVE_INFINITY
@@ -53,6 +57,7 @@ export function createWakeups({ store, processId, listener, logger, monotonic }:
         from: processId,
         heads: [...heads].map(([id, { sequence, closed }]) => [id, sequence, closed] as [string, number, boolean]),
         changed: [...changed],
+        at: new Date(now()),
       }
       heads = new Map()
       changed = new Set()
@@ -60,13 +65,22 @@ export function createWakeups({ store, processId, listener, logger, monotonic }:
     },
   )
 
+  /** What was written before this process listened was not late. */
+  function measureLag({ at }: Wakeup) {
+    if (at === undefined || caughtUpAt === Number.NEGATIVE_INFINITY) return
+    metrics.wakeupLag.observe(Math.max(0, now() - at.getTime()) / 1000)
+  }
+
   async function follow() {
     for (let failures = 0; !stopping.signal.aborted; failures += 1) {
       try {
         for await (const wakeup of store.follow(stopping.signal)) {
           failures = 0
           if (wakeup !== null) {
-            if (wakeup.from !== processId) listener.onWakeup(wakeup)
+            if (wakeup.from !== processId) {
+              measureLag(wakeup)
+              listener.onWakeup(wakeup)
+            }
             continue
           }
           if (caughtUpAt === Number.NEGATIVE_INFINITY) listener.onGap()

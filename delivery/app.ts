@@ -5,8 +5,10 @@ import type { Logger } from 'pino'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
 import { createFailoverTransport } from '../core-client/failover-transport.ts'
+import { createTracedTransport } from '../core-client/traced-transport.ts'
 import { createResolver, type Lookup } from '../destination/resolve.ts'
 import type { DeliveryConfig } from './config.ts'
+import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
 import { createSender } from './sender.ts'
 import { createDeliveryWorker, type DeliveryWorker } from './worker.ts'
 
@@ -15,6 +17,7 @@ export interface DeliveryOptions {
   /** To each of the cores, without the service token. */
   transports: Transport[]
   logger: Logger
+  metrics?: DeliveryMetrics
   /** Names' addresses; the machine's own name service unless a test says otherwise. */
   lookup?: Lookup
   /** Authorities to trust instead of Node's, in PEM; for tests. */
@@ -22,9 +25,12 @@ export interface DeliveryOptions {
 }
 
 /** A delivery worker over its cores. It has no database and no secret but its service token. */
-export function createDelivery({ config, transports, logger, lookup, ca }: DeliveryOptions): DeliveryWorker {
+export function createDelivery(options: DeliveryOptions): DeliveryWorker {
+  const { config, transports, logger, metrics = createDeliveryMetrics(), lookup, ca } = options
   const workerId = `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`
-  const authorized = transports.map((transport) => createAuthorizedTransport(transport, config.DELIVERY_TOKEN))
+  const authorized = transports.map((transport) =>
+    createTracedTransport(createAuthorizedTransport(transport, config.DELIVERY_TOKEN)),
+  )
   const failover = createFailoverTransport({
     transports: authorized,
     deadlineMs: config.CORE_DEADLINE_MS,
@@ -48,5 +54,6 @@ export function createDelivery({ config, transports, logger, lookup, ca }: Deliv
     answerWithinMs: config.CORE_DEADLINE_MS,
     // As the claims name it, so that one leads to the other.
     logger: logger.child({ workerId }),
+    metrics,
   })
 }

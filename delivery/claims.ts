@@ -2,7 +2,9 @@ import { type Client, Code, ConnectError } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { inSpan, newTrace } from '../observability/tracing.ts'
 import type { Backoff } from './backoff.ts'
+import type { DeliveryMetrics } from './metrics.ts'
 import type { OpenDeliveries } from './open-deliveries.ts'
 
 export interface Claims {
@@ -19,6 +21,12 @@ export interface Claims {
 const claimMax = 1_000
 /** How long a claim waits while some destination is full: what it was told of them is soon out of date. */
 const waitWhileFullMs = 250
+
+interface HowToAsk {
+  wait: number
+  signal: AbortSignal
+  onlyNew?: boolean
+}
 
 export type ClaimCalls = Pick<Client<typeof LeadService>, 'claimDeliveries'>
 
@@ -47,10 +55,11 @@ export function createClaims(options: {
   onClaimed: (deliveries: ClaimedDelivery[]) => void
   /** Ends a claim that a stopping worker has waited for long enough. */
   abandon: AbortSignal
+  metrics: DeliveryMetrics
   logger: Logger
 }): Claims {
   const { core, cores, workerId, perDestination, waitMs, answerWithinMs, open, room, isStocked, onClaimed } = options
-  const { abandon, logger } = options
+  const { abandon, metrics, logger } = options
   const stopped = new AbortController()
   let reserved = 0
   let polled: number | undefined
@@ -72,10 +81,10 @@ export function createClaims(options: {
     if (limit !== undefined) makeRoom()
   }
 
-  async function claim(
-    calls: ClaimCalls,
-    { wait, signal, onlyNew = false }: { wait: number; signal: AbortSignal; onlyNew?: boolean },
-  ): Promise<number> {
+  const claim = (calls: ClaimCalls, how: HowToAsk) =>
+    inSpan('claim deliveries', { parent: newTrace }, () => ask(calls, how))
+
+  async function ask(calls: ClaimCalls, { wait, signal, onlyNew = false }: HowToAsk): Promise<number> {
     const left = free()
     const limit = onlyNew ? Math.min(share(left), perDestination) : share(left)
     const most = cap(left)
@@ -87,8 +96,13 @@ export function createClaims(options: {
         { workerId, limit, perDestination: most, underWay: open.underWay(), waitMs: wait, onlyNew },
         { timeoutMs: wait + answerWithinMs, signal },
       )
+      metrics.claims.inc({ result: deliveries.length > 0 ? 'work' : 'none' })
+      metrics.claimed.inc(deliveries.length)
       onClaimed(deliveries)
       return deliveries.length
+    } catch (error) {
+      if (!signal.aborted) metrics.claims.inc({ result: 'failed' })
+      throw error
     } finally {
       reserved -= limit
       if (isPoll) setPolled(undefined)

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import envSchema from 'env-schema'
 import { type Static, Type } from 'typebox'
 import { type AddressJudge, CidrError, createAddressJudge } from '../destination/addresses.ts'
+import { metricsSettings } from '../observability/config.ts'
 
 const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })
@@ -41,6 +42,7 @@ export const DeliverySettings = Type.Object({
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info', description: 'Least severe level that is logged.' },
   ),
+  ...metricsSettings,
 })
 
 type Settings = Static<typeof DeliverySettings>

@@ -17,9 +17,12 @@ import { docsRoutes, takeNamedOrigin } from './docs/docs-routes.ts'
 import { GatewayError, toGatewayError, unavailable } from './errors.ts'
 import { createEventHub } from './events/event-hub.ts'
 import { createEventStreams } from './events/event-streams.ts'
+import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
 import { answerFailures, sendFailure } from './plugins/failures.ts'
 import { answerMalformedRequest, takeOverNodeAnswers } from './plugins/malformed-requests.ts'
 import { logRequests } from './plugins/request-log.ts'
+import { countRequests } from './plugins/request-metrics.ts'
+import { traceRequests } from './plugins/request-span.ts'
 import { SECURITY_HEADERS } from './plugins/security-headers.ts'
 import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
 import { acceptJsonBodies } from './request-body.ts'
@@ -39,17 +42,19 @@ export function createGateway(deps: {
   transports: Transport[]
   logger: FastifyBaseLogger
   staticFolders?: StaticFolders
+  metrics?: GatewayMetrics
   clock?: Clock
   random?: () => number
 }): FastifyInstance {
   const { config, transports, logger, staticFolders = {}, clock = systemClock(), random = Math.random } = deps
+  const { metrics = createGatewayMetrics() } = deps
   const { now } = clock
   const core = createCore({ transports, token: config.CORE_TOKEN, deadlineMs: config.CORE_DEADLINE_MS, now })
   const origins = createOrigins({ core, freshMs: config.ORIGIN_FRESH_MS, max: config.ORIGINS_MAX, now })
   const grants = createGrants({ core, max: config.GRANTS_MAX, recheckMs: config.GRANT_RECHECK_MS, now })
-  const batcher = createSendBatcher({ core, rpcsMax: config.SEND_RPCS_MAX, queueMax: config.SEND_QUEUE_MAX })
-  const hub = createEventHub({ core, clock, random, logger, orphanMs: config.STREAM_ORPHAN_SECONDS * 1000 })
-  const streams = createEventStreams({ hub, config, clock, random })
+  const batcher = createSendBatcher({ core, rpcsMax: config.SEND_RPCS_MAX, queueMax: config.SEND_QUEUE_MAX, metrics })
+  const hub = createEventHub({ core, clock, random, logger, metrics, orphanMs: config.STREAM_ORPHAN_SECONDS * 1000 })
+  const streams = createEventStreams({ hub, config, clock, random, metrics })
   const sharedBuckets =
     config.RATE_LIMIT_REDIS_URL === undefined
       ? undefined
@@ -71,11 +76,14 @@ export function createGateway(deps: {
     frameworkErrors: async (error, request, reply) => {
       reply.header('x-correlation-id', request.id)
       if (request.raw.url?.startsWith(`${WIDGET_PREFIX}/`)) await allowKnownOrigin(origins, reply)
-      sendFailure(toGatewayError(error), reply)
+      const failure = toGatewayError(error)
+      metrics.failures.inc({ code: failure.code })
+      sendFailure(failure, reply)
     },
   })
 
   app.decorateRequest('visitor', null)
+  traceRequests(app, { believed: config.TRUST_PROXY !== false })
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-correlation-id', request.id)
     if (closing) throw unavailable()
@@ -97,10 +105,11 @@ export function createGateway(deps: {
     sharedBuckets?.close()
   })
 
-  answerFailures(app, config.BODY_LIMIT_BYTES)
+  answerFailures(app, config.BODY_LIMIT_BYTES, metrics)
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
   takeOverNodeAnswers(app)
   logRequests(app)
+  countRequests(app, metrics)
   app.register(helmet, SECURITY_HEADERS)
   if (config.API_DOCS === 'on') {
     app.addHook('onRequest', takeNamedOrigin)
@@ -114,7 +123,7 @@ export function createGateway(deps: {
     if (consoleFolder && config.CONSOLE === 'on') await root.register(consoleRoutes, { folder: consoleFolder })
     if (widget) await root.register(widgetFileRoutes, { folder: widget })
   })
-  const checkRate = createRateCheck(config, now, sharedBuckets)
+  const checkRate = createRateCheck(config, { now, metrics, shared: sharedBuckets })
   app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
   if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, checkRate, now })
   app.register(widgetRoutes, {

@@ -9,8 +9,10 @@ import {
   MongoClient,
   MongoServerError,
 } from 'mongodb'
+import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { CommandDocument } from './commands.ts'
 import type { ConversationDocument } from './conversations.ts'
+import { measureDatabase } from './database-metrics.ts'
 import type { DeliveryDocument } from './deliveries.ts'
 import { durableWriteConcern } from './durability.ts'
 import type { EventDocument } from './events.ts'
@@ -150,7 +152,12 @@ const indexes: IndexPlan[] = [
  * Connects, and makes the collections and indexes that are missing; several processes may do so at once.
  * Every acknowledged write is journaled, and on a replica set held by the majority.
  */
-export async function openDatabase(settings: { uri: string; name: string; timeoutMs: number }): Promise<Database> {
+export async function openDatabase(settings: {
+  uri: string
+  name: string
+  timeoutMs: number
+  metrics?: CoreMetrics
+}): Promise<Database> {
   const client = new MongoClient(settings.uri, {
     appName: 'service-core',
     readPreference: 'primary',
@@ -160,7 +167,9 @@ export async function openDatabase(settings: { uri: string; name: string; timeou
     waitQueueTimeoutMS: settings.timeoutMs,
     ignoreUndefined: true,
     maxPoolSize: 32,
+    monitorCommands: true,
   })
+  measureDatabase(client, settings.metrics ?? createCoreMetrics())
   try {
     await client.connect()
     const db = client.db(settings.name, { writeConcern: await durableWriteConcern(client) })

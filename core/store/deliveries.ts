@@ -52,6 +52,8 @@ export interface DeliveryClaim {
   at: Date
   /** When the subscription was read that it goes by: its answer says nothing of what was set up after that. */
   knownAt: Date
+  /** The one before it had ended without a result. */
+  tookOver?: boolean
 }
 
 /** What the queue keeps in the same document. */
@@ -59,6 +61,8 @@ export interface QueueFields {
   /** The subscription again: see the indexes. */
   destination: string
   claim?: DeliveryClaim
+  /** The trace in which it was made (W3C Trace Context), where there was one. */
+  traceparent?: string
   /** The attempt that follows by itself. */
   next?: { attemptId: string; correlationId: string }
   /** When it was due before it was held. */
@@ -83,6 +87,7 @@ export interface NewDelivery extends Delivery {
   heldDueAt?: Date
   deleteAt?: Date
   claim?: DeliveryClaim
+  traceparent?: string
 }
 
 export interface DeliveryQuery {

@@ -26,6 +26,9 @@ export interface TakenDelivery extends Pick<Delivery, 'deliveryId' | 'subscripti
   /** The latest one is to be sent. */
   attempts: Pick<DeliveryAttempt, 'attemptId' | 'correlationId'>[]
   body: Uint8Array
+  /** Its last claim had ended without a result. */
+  tookOver: boolean
+  traceparent?: string
 }
 
 /** A delivery as the judge of results needs it. */
@@ -145,7 +148,7 @@ export function createDeliveryQueue({
               $cond: [isMissing('$next'), '$attempts', { $concatArrays: ['$attempts', [nextAttempt]] }],
             },
             status: 'sending',
-            claim: { $literal: claim },
+            claim: { $cond: [isMissing('$claim'), { $literal: claim }, { $literal: { ...claim, tookOver: true } }] },
             dueAt: leaseUntil,
             updatedAt: at,
           },
@@ -159,11 +162,13 @@ export function createDeliveryQueue({
           { projection: whatIsSent, batchSize: deliveryIds.length + 1 },
         )
         .toArray()
-      return taken.map(({ _id, subscriptionId, attempts, body }) => ({
+      return taken.map(({ _id, subscriptionId, attempts, body, claim: { tookOver = false } = {}, traceparent }) => ({
         deliveryId: _id,
         subscriptionId,
         attempts,
         body: bytesOf(body),
+        tookOver,
+        ...(traceparent && { traceparent }),
       }))
     },
 
@@ -210,7 +215,14 @@ export function createDeliveryQueue({
   }
 }
 
-const whatIsSent = { subscriptionId: 1, body: 1, 'attempts.attemptId': 1, 'attempts.correlationId': 1 } as const
+const whatIsSent = {
+  subscriptionId: 1,
+  body: 1,
+  'attempts.attemptId': 1,
+  'attempts.correlationId': 1,
+  'claim.tookOver': 1,
+  traceparent: 1,
+} as const
 
 const isMissing = (field: string) => ({ $eq: [{ $type: field }, 'missing'] })
 

@@ -9,6 +9,8 @@ export interface WakeupDocument {
   heads: [conversationId: string, sequence: number, closed?: boolean][]
   /** Ids of sessions, connections and installations whose state changed. */
   changed: string[]
+  /** When it was written; left out by earlier versions. */
+  at?: Date
 }
 
 export type Wakeup = Omit<WakeupDocument, 'from'>

@@ -5,6 +5,7 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { createFailoverTransport } from '../../core-client/failover-transport.ts'
+import { createTracedTransport } from '../../core-client/traced-transport.ts'
 
 /** The cores, as the routes see them: one. */
 export interface Core {
@@ -30,7 +31,9 @@ export function createCore(options: {
   deadlineMs: number
   now: () => number
 }): Core {
-  const authorized = options.transports.map((transport) => createAuthorizedTransport(transport, options.token))
+  const authorized = options.transports.map((transport) =>
+    createTracedTransport(createAuthorizedTransport(transport, options.token)),
+  )
   const failover = createFailoverTransport({ transports: authorized, deadlineMs: options.deadlineMs, now: options.now })
   const sessions = createClient(SessionService, failover)
   let readiness: { at: number; answer: Promise<boolean> } | undefined

@@ -1,10 +1,12 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { ErrorInfo } from '#proto/error/v1/error_pb.js'
 import type { Event, Frame, Opened } from '#proto/messaging/v1/messaging_pb.js'
+import { readAtScrape } from '../../observability/metrics.ts'
 import type { Clock } from '../clock.ts'
 import type { Core } from '../core/core.ts'
 import type { Credentials } from '../core/grants.ts'
 import { errorFromInfo, type GatewayError, unavailable } from '../errors.ts'
+import type { GatewayMetrics } from '../metrics.ts'
 import { createEventLink, type EventLink } from './event-link.ts'
 import { encodeEvent } from './event-stream-encoding.ts'
 
@@ -21,8 +23,8 @@ export interface EventSink {
   write(bytes: Buffer): void
   /** Calls back when what was written so far has left the process's buffers. */
   whenDrained(run: () => void): void
-  /** With the error of a refusal before `opened`; without one after it. */
-  ended(refusal?: GatewayError): void
+  /** With the error of a refusal before `opened`; after it with the event that ended it, where it was one. */
+  ended(refusal?: GatewayError, endedBy?: string): void
 }
 
 export interface Subscription {
@@ -52,6 +54,8 @@ interface Entry {
   position: number
   /** When it was left without an open subscription. */
   since: number
+  /** The event that ends its stream, once that has come. */
+  endedBy?: string
 }
 
 interface Link {
@@ -81,6 +85,7 @@ export function createEventHub(options: {
   clock: Clock
   random: () => number
   logger: FastifyBaseLogger
+  metrics: GatewayMetrics
   /** How long an open subscription waits for a core. */
   orphanMs: number
 }): EventHub {
@@ -101,6 +106,7 @@ export function createEventHub(options: {
     })
     return { link, entries }
   })
+  readAtScrape([options.metrics.linksUp], () => [links.filter(({ link }) => link.state() === 'up').length])
   /** Those that no core is feeding. */
   const pending = new Set<Entry>()
   let lastId = 0
@@ -134,7 +140,7 @@ export function createEventHub(options: {
   function finish(entry: Entry, refusal?: GatewayError): void {
     detach(entry)
     pending.delete(entry)
-    entry.sink.ended(entry.opened ? undefined : refusal)
+    entry.sink.ended(entry.opened ? undefined : refusal, entry.endedBy)
   }
 
   function wait(entry: Entry): void {
@@ -204,6 +210,7 @@ export function createEventHub(options: {
       const entry = entries.get(id)
       if (entry === undefined || (!ending && event.sequence <= entry.position)) continue
       entry.position = Math.max(entry.position, event.sequence)
+      if (ending) entry.endedBy = event.type
       if (bytes !== undefined) entry.sink.write(bytes)
     }
   }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import { traceparentOf } from '../../observability/tracing.ts'
 import { requireSameOrigin } from '../checks/same-origin.ts'
 import { refuseUrlCredentials } from '../checks/url-credentials.ts'
 import { operatorAuthorization } from '../checks/workspace-session.ts'
@@ -97,10 +98,12 @@ function forward(proxy: CoreProxy, method: OperatorMethod, request: FastifyReque
     const value = request.headers[name]
     return typeof value === 'string' ? [[name, value]] : []
   })
+  const traceparent = traceparentOf()
   const headers = {
     ...Object.fromEntries(given),
     authorization: operatorAuthorization(request),
     'x-correlation-id': request.id,
+    ...(traceparent && { traceparent }),
   }
   return proxy.call({ method, headers, body: request.body as Buffer, signal: gone.signal })
 }

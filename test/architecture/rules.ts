@@ -5,10 +5,11 @@ import type { SourceFacts } from './source-facts.ts'
 const mayImport: Record<string, string[]> = {
   proto: [],
   destination: [],
-  'core-client': ['proto'],
-  core: ['proto', 'destination'],
-  gateway: ['proto', 'core-client'],
-  delivery: ['proto', 'core-client', 'destination'],
+  observability: [],
+  'core-client': ['proto', 'observability'],
+  core: ['proto', 'destination', 'observability'],
+  gateway: ['proto', 'core-client', 'observability'],
+  delivery: ['proto', 'core-client', 'destination', 'observability'],
   widget: [],
   console: ['proto'],
 }
@@ -17,6 +18,7 @@ const mayImport: Record<string, string[]> = {
 const packageHomes: { packages: RegExp; home: RegExp; inTests: boolean }[] = [
   { packages: /^(mongodb|bson|@0q\/embedded-mongodb)$/, home: /^core\/store\//, inTests: true },
   { packages: /^(fastify|fastify-plugin|@fastify\/.*)$/, home: /^gateway\//, inTests: false },
+  { packages: /^(prom-client|@opentelemetry\/.*)$/, home: /^observability\//, inTests: true },
 ]
 
 /** Within a part, what stands above may import what stands below, not the other way round. */

@@ -502,9 +502,16 @@ export declare type ClaimedDelivery = Message<"service.lead.v1.ClaimedDelivery">
   leaseMs: number;
 
   /**
+   * The trace in which the delivery was made (W3C Trace Context), empty without one. Not for the destination.
+   *
+   * @generated from field: string traceparent = 10;
+   */
+  traceparent: string;
+
+  /**
    * 1 for the first attempt.
    *
-   * @generated from field: uint32 attempt_number = 10;
+   * @generated from field: uint32 attempt_number = 11;
    */
   attemptNumber: number;
 };
