@@ -18,6 +18,7 @@ import { createKeyring, type SecretKey } from './keyring.ts'
 import type { JudgeDestination } from './lead-subscriptions.ts'
 import { createLogHeads } from './log-heads.ts'
 import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
+import { createPrivacyParts, type PrivacyParts } from './privacy-parts.ts'
 import { createRecurring } from './recurring.ts'
 import { createReplayWindow } from './replay-window.ts'
 import { createSecretBox, type SecretBox } from './secret-box.ts'
@@ -41,7 +42,8 @@ export interface CoreContext
   extends SessionParts,
     Omit<ConversationParts, 'chores' | 'drain'>,
     Omit<CommandParts, 'chores'>,
-    Omit<DeliveryParts, 'chores'> {
+    Omit<DeliveryParts, 'chores'>,
+    Omit<PrivacyParts, 'chores'> {
   config: CoreConfig
   logger: Logger
   database: Database
@@ -163,6 +165,7 @@ export function createCoreContext({
     access: visitorAccess,
     log,
     onSeen: (sessionId, conversationId) => subscriptions.sessionIsIn(sessionId, conversationId),
+    onGone: (sessionId) => subscriptions.sessionIsGone(sessionId),
     logger,
     now,
   })
@@ -228,6 +231,17 @@ export function createCoreContext({
     now,
   })
 
+  const privacyParts = createPrivacyParts({
+    database,
+    sessionStore,
+    sessions: sessionParts.sessions,
+    subjects: sessionParts.subjects,
+    workspaceStore,
+    wakeups,
+    logger,
+    now,
+  })
+
   const deliveryParts = createDeliveryParts({
     config,
     collections,
@@ -252,6 +266,7 @@ export function createCoreContext({
     ...conversationParts.chores,
     ...commandParts.chores,
     ...deliveryParts.chores,
+    ...privacyParts.chores,
     createRecurring({ name: 'look for missed events', everyMs: checkEveryMs, run: checkMissed, logger }),
     createRecurring({ name: 'end of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkExpired, logger }),
   ]
@@ -266,6 +281,7 @@ export function createCoreContext({
     ...conversationParts,
     ...commandParts,
     ...deliveryParts,
+    ...privacyParts,
     inbox,
     inboxWatch,
     workspaces,

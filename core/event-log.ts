@@ -4,7 +4,6 @@ import { ServiceError, unavailable } from './errors.ts'
 import type { LogEvent } from './log-events.ts'
 import type { LogHeads } from './log-heads.ts'
 import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
-import { createSingleFlight } from './single-flight.ts'
 import type { EventStore, LogEnd } from './store/events.ts'
 
 /** An event that has no place in the log yet. */
@@ -47,6 +46,8 @@ export interface EventLogDependencies {
   /** An event of this process has come into the log. */
   onAppended: (event: LogEvent) => void
   maxBatch?: number
+  /** Batches that may be on their way to the store at once. */
+  maxInFlight?: number
   maxWaiting?: number
 }
 
@@ -55,8 +56,8 @@ const maxTries = 200
 
 /**
  * The log's one writer in this process. A conversation is open or closed by what its log says: a writer takes place n + 1
- * only if it knows event n, and event n says which, so that whoever gets the place has decided on the latest state. Whatever arrived while the last batch was being written is the next batch, with
- * one event at most for each conversation; the next sequence is a guess, and the unique index decides.
+ * only if it knows event n, and event n says which, so that whoever gets the place has decided on the latest state. Whatever arrived while batches were being written is the next batch, with
+ * one event at most for each conversation and none for one that has an event on its way; the next sequence is a guess, and the unique index decides.
  */
 export function createEventLog({
   store,
@@ -66,22 +67,41 @@ export function createEventLog({
   onAppended,
   transientMs = 3_600_000,
   maxBatch = 512,
+  maxInFlight = 2,
   maxWaiting = 20_000,
 }: EventLogDependencies): EventLog {
   let waiting: Pending[] = []
+  /** Conversations with an event on its way. */
+  const busy = new Set<string>()
+  let inFlight = 0
+  let isStarting = false
+  let idle = Promise.withResolvers<void>()
+  idle.resolve()
 
-  const writing = createSingleFlight(
-    () => waiting.length > 0,
-    async () => {
+  function start() {
+    isStarting = false
+    while (inFlight < maxInFlight) {
       const batch = takeBatch()
-      try {
-        await write(batch)
-      } catch (error) {
-        heads.forget(batch.map(({ draft }) => draft.conversationId))
-        for (const { reject } of batch) reject(unavailable(error))
-      }
-    },
-  )
+      if (batch.length === 0) break
+      inFlight += 1
+      void writeOrRefuse(batch)
+    }
+    if (inFlight === 0) idle.resolve()
+  }
+
+  async function writeOrRefuse(batch: Pending[]) {
+    const conversationIds = batch.map(({ draft }) => draft.conversationId)
+    for (const id of conversationIds) busy.add(id)
+    try {
+      await write(batch)
+    } catch (error) {
+      heads.forget(conversationIds)
+      for (const { reject } of batch) reject(unavailable(error))
+    }
+    for (const id of conversationIds) busy.delete(id)
+    inFlight -= 1
+    start()
+  }
 
   /** One event for each conversation, in the order of arrival. */
   function takeBatch(): Pending[] {
@@ -90,7 +110,7 @@ export function createEventLog({
     const taken = new Set<string>()
     for (const pending of waiting) {
       const { conversationId } = pending.draft
-      if (batch.length < maxBatch && !taken.has(conversationId)) {
+      if (batch.length < maxBatch && !taken.has(conversationId) && !busy.has(conversationId)) {
         taken.add(conversationId)
         batch.push(pending)
       } else rest.push(pending)
@@ -213,11 +233,16 @@ export function createEventLog({
       const { promise, resolve, reject } = Promise.withResolvers<Appended>()
       waiting.push({ draft, origin: activeContext(), tries: 0, resolve, reject })
       metrics.logQueueLength.set(waiting.length)
-      void writing.run()
+      if (!isStarting) {
+        if (inFlight === 0) idle = Promise.withResolvers()
+        isStarting = true
+        // Let everything that is on its way in this turn come along.
+        queueMicrotask(start)
+      }
       return promise
     },
 
-    drain: writing.settled,
+    drain: () => idle.promise,
   }
 }
 

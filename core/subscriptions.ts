@@ -63,6 +63,8 @@ export interface Subscriptions {
   close(subscription: Subscription): void
   /** Tells the streams of a session that follow another conversation's log to begin anew, and ends them. */
   sessionIsIn(sessionId: string, conversationId: string): void
+  /** Ends the streams of a session that was erased: there is no log any more that could tell them. */
+  sessionIsGone(sessionId: string): void
   /** Delivers an event of a feed to those who follow it. */
   deliver(feed: Feed<Subscription>, event: LogEvent): void
 }
@@ -222,6 +224,21 @@ export function createSubscriptions({
       for (const subscription of [...(bySession.get(sessionId) ?? [])]) {
         subscription.isElsewhere = subscription.session.conversationId !== conversationId
         if (subscription.isElsewhere && subscription.isOpen) beginAnew(subscription)
+      }
+    },
+
+    sessionIsGone(sessionId) {
+      for (const subscription of [...(bySession.get(sessionId) ?? [])]) {
+        const { id, sink, epoch, feed } = subscription
+        if (!subscription.isOpen) continue
+        const event: LogEvent = {
+          conversationId: feed.conversationId,
+          sequence: feed.through,
+          type: 'session.revoked',
+          occurredAt: new Date(now()),
+        }
+        sink.event([id], encode(event, epoch))
+        end(subscription)
       }
     },
 

@@ -4,6 +4,7 @@ import { createClient, type Transport } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
+import type { CorePool } from '../core-client/core-pool.ts'
 import { createFailoverTransport } from '../core-client/failover-transport.ts'
 import { createTracedTransport } from '../core-client/traced-transport.ts'
 import { createResolver, type Lookup } from '../destination/resolve.ts'
@@ -14,8 +15,7 @@ import { createDeliveryWorker, type DeliveryWorker } from './worker.ts'
 
 export interface DeliveryOptions {
   config: DeliveryConfig
-  /** To each of the cores, without the service token. */
-  transports: Transport[]
+  cores: CorePool
   logger: Logger
   metrics?: DeliveryMetrics
   /** Names' addresses; the machine's own name service unless a test says otherwise. */
@@ -26,16 +26,11 @@ export interface DeliveryOptions {
 
 /** A delivery worker over its cores. It has no database and no secret but its service token. */
 export function createDelivery(options: DeliveryOptions): DeliveryWorker {
-  const { config, transports, logger, metrics = createDeliveryMetrics(), lookup, ca } = options
+  const { config, cores, logger, metrics = createDeliveryMetrics(), lookup, ca } = options
   const workerId = `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`
-  const authorized = transports.map((transport) =>
-    createTracedTransport(createAuthorizedTransport(transport, config.DELIVERY_TOKEN)),
-  )
-  const failover = createFailoverTransport({
-    transports: authorized,
-    deadlineMs: config.CORE_DEADLINE_MS,
-    now: Date.now,
-  })
+  const failover = createFailoverTransport({ cores, deadlineMs: config.CORE_DEADLINE_MS })
+  const clientOf = (transport: Transport) =>
+    createClient(LeadService, createTracedTransport(createAuthorizedTransport(transport, config.DELIVERY_TOKEN)))
   const sender = createSender({
     resolver: createResolver({ judge: config.judge, ...(lookup ? { lookup } : {}) }),
     responseMaxBytes: config.DELIVERY_RESPONSE_MAX_BYTES,
@@ -43,8 +38,12 @@ export function createDelivery(options: DeliveryOptions): DeliveryWorker {
     ca,
   })
   return createDeliveryWorker({
-    core: createClient(LeadService, failover),
-    cores: authorized.map((transport) => createClient(LeadService, transport)),
+    core: clientOf(failover),
+    followCores: ({ added, removed }) =>
+      cores.follow({
+        added: ({ url, transport }) => added(url, clientOf(transport)),
+        removed: ({ url }) => removed(url),
+      }),
     sender,
     workerId,
     concurrency: config.DELIVERY_CONCURRENCY,

@@ -22,6 +22,12 @@ const claimMax = 1_000
 /** How long a claim waits while some destination is full: what it was told of them is soon out of date. */
 const waitWhileFullMs = 250
 
+/** Tells of each core that there is, as it comes and goes; by its URL. */
+export type FollowCores = (follower: {
+  added(url: string, calls: ClaimCalls): void
+  removed(url: string): void
+}) => void
+
 interface HowToAsk {
   wait: number
   signal: AbortSignal
@@ -39,8 +45,7 @@ export type ClaimCalls = Pick<Client<typeof LeadService>, 'claimDeliveries'>
 export function createClaims(options: {
   /** Whichever core is in turn. */
   core: ClaimCalls
-  /** Each of them. */
-  cores: ClaimCalls[]
+  followCores: FollowCores
   workerId: string
   perDestination: number
   waitMs: number
@@ -58,14 +63,16 @@ export function createClaims(options: {
   metrics: DeliveryMetrics
   logger: Logger
 }): Claims {
-  const { core, cores, workerId, perDestination, waitMs, answerWithinMs, open, room, isStocked, onClaimed } = options
+  const { core, followCores, workerId, perDestination, waitMs, answerWithinMs, open, room, isStocked, onClaimed } =
+    options
   const { abandon, metrics, logger } = options
   const stopped = new AbortController()
   let reserved = 0
   let polled: number | undefined
   let ready = false
   let roomMade = Promise.withResolvers<void>()
-  let asking: Promise<unknown> = Promise.resolve()
+  const asking = new Set<Promise<void>>()
+  const offers = new Map<string, AbortController>()
   let refilling: Promise<void> | undefined
   let refillAgain = false
 
@@ -114,17 +121,18 @@ export function createClaims(options: {
     calls: ClaimCalls,
     {
       onlyNew,
+      signal,
       backoff,
       onAnswer,
       onFailure,
     }: {
       onlyNew: boolean
+      signal: AbortSignal
       backoff: Backoff
       onAnswer?: () => void
       onFailure?: (error: unknown) => void
     },
   ): Promise<void> {
-    const { signal } = stopped
     while (!signal.aborted) {
       // Not each time that a place is free: many at once cost the cores hardly more than one. And what offers reserve is not the
       // poll's, which comes first.
@@ -154,6 +162,7 @@ export function createClaims(options: {
     const backoff = options.backoff()
     return keepAsking(core, {
       onlyNew: false,
+      signal: stopped.signal,
       backoff,
       onAnswer() {
         if (!ready) logger.info('the cores answer')
@@ -167,8 +176,24 @@ export function createClaims(options: {
     })
   }
 
-  // A core that is out of reach shows in the other calls.
-  const offer = (each: ClaimCalls) => keepAsking(each, { onlyNew: true, backoff: options.backoff() })
+  function keep(running: Promise<void>) {
+    asking.add(running)
+    void running.finally(() => asking.delete(running))
+  }
+
+  /** Leaves an offer with the core. That one is out of reach shows in the other calls. */
+  function addOffer(url: string, calls: ClaimCalls) {
+    const gone = new AbortController()
+    offers.set(url, gone)
+    const signal = AbortSignal.any([stopped.signal, gone.signal])
+    keep(keepAsking(calls, { onlyNew: true, signal, backoff: options.backoff() }))
+  }
+
+  function removeOffer(url: string) {
+    offers.get(url)?.abort()
+    offers.delete(url)
+    makeRoom()
+  }
 
   async function refill(): Promise<void> {
     do {
@@ -191,7 +216,8 @@ export function createClaims(options: {
 
   return {
     start() {
-      asking = Promise.all([poll(), ...cores.map(offer)])
+      keep(poll())
+      followCores({ added: addOffer, removed: removeOffer })
     },
     freed(wasFull) {
       makeRoom()
@@ -207,7 +233,7 @@ export function createClaims(options: {
     async stop() {
       stopped.abort()
       makeRoom()
-      await Promise.all([asking, refilling])
+      await Promise.all([...asking, refilling])
     },
   }
 }

@@ -1,7 +1,8 @@
 import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
-import { createCoreTransport } from '../core-client/core-transport.ts'
+import { connectCores } from '../core-client/connect-cores.ts'
+import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { createLogger } from '../observability/logger.ts'
 import { serveMetrics } from '../observability/metrics-server.ts'
 import { startTracing } from '../observability/tracing.ts'
@@ -36,13 +37,15 @@ const config = await readSettings()
 const logger = createLogger('delivery', config.LOG_LEVEL)
 const metrics = createDeliveryMetrics()
 const stopTracing = await startTracing('service-delivery')
-const worker = createDelivery({ config, transports: config.CORE_URLS.map(createCoreTransport), logger, metrics })
+const { cores, stop: leaveCores } = connectCores({ urls: config.CORE_URLS, tls: coreTlsFiles(config) })
+const worker = createDelivery({ config, cores, logger, metrics })
 const metricsServer = await serveMetrics(config, [metrics.registry])
 let health: Server | undefined
 
 closeWithGrace({ delay: config.DELIVERY_GRACE_MS + stopWithinMs, logger: undefined }, async ({ err }) => {
   if (err) logger.fatal({ type: err.name, stack: err.stack }, 'delivery worker stops after a fault')
   await worker.stop()
+  leaveCores()
   health?.close()
   await metricsServer?.close()
   await stopTracing()

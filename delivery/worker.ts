@@ -6,7 +6,7 @@ import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { readAtScrape } from '../observability/metrics.ts'
 import { activeContext } from '../observability/tracing.ts'
 import { createBackoff } from './backoff.ts'
-import { type ClaimCalls, createClaims } from './claims.ts'
+import { createClaims, type FollowCores } from './claims.ts'
 import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
 import { observeAttempt } from './observed-attempt.ts'
 import { createOpenDeliveries, type OpenDelivery } from './open-deliveries.ts'
@@ -33,8 +33,7 @@ export interface DeliveryWorker {
 export interface WorkerOptions {
   /** Whichever core is in turn. */
   core: Pick<Client<typeof LeadService>, 'claimDeliveries' | 'renewClaims' | 'recordAttempts'>
-  /** Each of them. */
-  cores: ClaimCalls[]
+  followCores: FollowCores
   sender: Sender
   /** Names the worker in its claims. */
   workerId: string

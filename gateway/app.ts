@@ -1,8 +1,7 @@
 import type { Server } from 'node:http'
-import type { Transport } from '@connectrpc/connect'
-import helmet from '@fastify/helmet'
 import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance, LogController } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
+import type { CorePool } from '../core-client/core-pool.ts'
 
 import { allowKnownOrigin } from './checks/origin.ts'
 import { createRateCheck } from './checks/rate.ts'
@@ -23,7 +22,7 @@ import { answerMalformedRequest, takeOverNodeAnswers } from './plugins/malformed
 import { logRequests } from './plugins/request-log.ts'
 import { countRequests } from './plugins/request-metrics.ts'
 import { traceRequests } from './plugins/request-span.ts'
-import { SECURITY_HEADERS } from './plugins/security-headers.ts'
+import { setSecurityHeaders } from './plugins/security-headers.ts'
 import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
 import { acceptJsonBodies } from './request-body.ts'
 import { healthRoutes } from './routes/health.ts'
@@ -38,18 +37,17 @@ import { createSharedBuckets } from './shared-rate-limiter.ts'
 /** The gateway: the public JSON and SSE contract in front of the cores. It listens when told to. */
 export function createGateway(deps: {
   config: Config
-  /** One for each core. */
-  transports: Transport[]
+  cores: CorePool
   logger: FastifyBaseLogger
   staticFolders?: StaticFolders
   metrics?: GatewayMetrics
   clock?: Clock
   random?: () => number
 }): FastifyInstance {
-  const { config, transports, logger, staticFolders = {}, clock = systemClock(), random = Math.random } = deps
+  const { config, cores, logger, staticFolders = {}, clock = systemClock(), random = Math.random } = deps
   const { metrics = createGatewayMetrics() } = deps
   const { now } = clock
-  const core = createCore({ transports, token: config.CORE_TOKEN, deadlineMs: config.CORE_DEADLINE_MS, now })
+  const core = createCore({ cores, token: config.CORE_TOKEN, deadlineMs: config.CORE_DEADLINE_MS, now })
   const origins = createOrigins({ core, freshMs: config.ORIGIN_FRESH_MS, max: config.ORIGINS_MAX, now })
   const grants = createGrants({ core, max: config.GRANTS_MAX, recheckMs: config.GRANT_RECHECK_MS, now })
   const batcher = createSendBatcher({ core, rpcsMax: config.SEND_RPCS_MAX, queueMax: config.SEND_QUEUE_MAX, metrics })
@@ -110,7 +108,7 @@ export function createGateway(deps: {
   takeOverNodeAnswers(app)
   logRequests(app)
   countRequests(app, metrics)
-  app.register(helmet, SECURITY_HEADERS)
+  setSecurityHeaders(app)
   if (config.API_DOCS === 'on') {
     app.addHook('onRequest', takeNamedOrigin)
     app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX, LEADS_PREFIX)))
@@ -125,7 +123,7 @@ export function createGateway(deps: {
   })
   const checkRate = createRateCheck(config, { now, metrics, shared: sharedBuckets })
   app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
-  if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, checkRate, now })
+  if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, cores, checkRate })
   app.register(widgetRoutes, {
     prefix: WIDGET_PREFIX,
     config,

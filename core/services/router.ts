@@ -6,6 +6,7 @@ import { errorInterceptor } from './connect-errors.ts'
 import { leadService } from './lead.ts'
 import { messagingService } from './messaging.ts'
 import { observeCalls } from './observed-calls.ts'
+import { privacyService } from './privacy.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
 
@@ -17,6 +18,7 @@ export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
     workspaceService(router, core)
     commandService(router, core)
     leadService(router, core)
+    privacyService(router, core)
   }
 }
 

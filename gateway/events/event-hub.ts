@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { ErrorInfo } from '#proto/error/v1/error_pb.js'
 import type { Event, Frame, Opened } from '#proto/messaging/v1/messaging_pb.js'
+import type { Core as PooledCore } from '../../core-client/core-pool.ts'
 import { readAtScrape } from '../../observability/metrics.ts'
 import type { Clock } from '../clock.ts'
 import type { Core } from '../core/core.ts'
@@ -90,32 +91,46 @@ export function createEventHub(options: {
   orphanMs: number
 }): EventHub {
   const { core, clock, logger } = options
-  const links = core.watchers.map((watcher, index): Link => {
-    const entries = new Map<number, Entry>()
-    const link = createEventLink({
-      watcher,
-      clock,
-      random: options.random,
-      logger: logger.child({ core: index }),
-      onUp() {
-        core.revive(index)
-        for (const entry of [...pending]) if (entry.link === undefined) attach(entry)
-      },
-      onDown: () => release(entries),
-      onFrame: (frame) => receive(entries, frame),
-    })
-    return { link, entries }
-  })
-  readAtScrape([options.metrics.linksUp], () => [links.filter(({ link }) => link.state() === 'up').length])
+  const links = new Map<PooledCore, Link>()
+  readAtScrape([options.metrics.linksUp], () => [
+    [...links.values()].filter(({ link }) => link.state() === 'up').length,
+  ])
   /** Those that no core is feeding. */
   const pending = new Set<Entry>()
   let lastId = 0
   let stopTicking = () => {}
 
+  function follow(pooled: PooledCore): void {
+    const entries = new Map<number, Entry>()
+    const link = createEventLink({
+      watcher: core.watcherOf(pooled),
+      clock,
+      random: options.random,
+      logger: logger.child({ core: pooled.url }),
+      onUp() {
+        core.pool.revive(pooled)
+        for (const entry of [...pending]) if (entry.link === undefined) attach(entry)
+      },
+      onDown: () => release(entries),
+      onFrame: (frame) => receive(entries, frame),
+    })
+    links.set(pooled, { link, entries })
+    link.start()
+  }
+
+  /** Its subscriptions go to the other cores before it is told that they have gone. */
+  function leave(pooled: PooledCore): void {
+    const left = links.get(pooled)
+    links.delete(pooled)
+    if (left === undefined) return
+    release(left.entries)
+    left.link.stop()
+  }
+
   /** Gives the entry to the core with the fewest; without one it waits. False when there is nothing to wait for. */
   function attach(entry: Entry): boolean {
-    const up = links.filter(({ link }) => link.state() === 'up')
-    if (up.length === 0) return links.some(({ link }) => link.state() === 'connecting')
+    const up = [...links.values()].filter(({ link }) => link.state() === 'up')
+    if (up.length === 0) return [...links.values()].some(({ link }) => link.state() === 'connecting')
     const target = up.reduce((least, link) => (link.entries.size < least.entries.size ? link : least))
     lastId = (lastId + 1) >>> 0
     entry.id = lastId
@@ -252,12 +267,12 @@ export function createEventHub(options: {
       }
     },
     start() {
-      for (const { link } of links) link.start()
+      core.pool.follow({ added: follow, removed: leave })
       stopTicking = clock.every(TICK_MS, tick)
     },
     stop() {
       stopTicking()
-      for (const { link } of links) link.stop()
+      for (const { link } of links.values()) link.stop()
     },
   }
 }
