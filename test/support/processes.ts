@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { appendFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll } from 'vitest'
+import { afterAll, inject } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
 const readyWithinMs = 30_000
@@ -66,9 +67,11 @@ export const startProcess = async (spec: ProcessSpec): Promise<StartedProcess> =
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   let written = ''
+  const kept = join(inject('processOutput'), `${name.replace(/\W+/g, '-')}-${child.pid}.log`)
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text) => {
       written += text
+      appendFileSync(kept, text)
     })
   }
   const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve, reject) => {
