@@ -131,11 +131,13 @@ export function createCoreContext({
           inboxWatch.advanced(conversationId, sequence)
         }
         directory.changed(changed)
+        deliveryParts.liveSubscriptions.forget(changed)
         sessionWatch.changed(changed)
         if (changed.includes(deliveryWorkHint)) deliveryParts.deliveryWork.announce()
       },
       onGap() {
         directory.forgetAll()
+        deliveryParts.liveSubscriptions.forgetAll()
         inboxWatch.missed()
         deliveryParts.deliveryWork.announce()
         void checkMissed()

@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createBatchLoader } from './batch-loader.ts'
+import type { DeliveryIntake } from './delivery-intake.ts'
 import type { AttemptOutcome, DeliveryStatus } from './delivery-states.ts'
 import { ServiceError } from './errors.ts'
 import { hashInput } from './idempotency.ts'
 import { newId } from './ids.ts'
 import type { Requester } from './lead-subscriptions.ts'
+import type { KnownSubscription, LiveSubscriptions } from './live-subscriptions.ts'
 import { newDelivery } from './new-delivery.ts'
 import { pageTokenAfter, readPageToken } from './page-token.ts'
 import { field, integer, operationId, validate } from './rules.ts'
 import type { Delivery, DeliveryStore } from './store/deliveries.ts'
-import type { LeadSubscription, LeadSubscriptionStore } from './store/lead-subscriptions.ts'
+import type { LeadSubscription } from './store/lead-subscriptions.ts'
 import type { LeadStore } from './store/leads.ts'
 
 /** One attempt as it is shown (contract, section 5). */
@@ -69,20 +71,18 @@ const maxOfLead = 100
 
 export function createDeliveries(dependencies: {
   store: DeliveryStore
+  intake: DeliveryIntake
   leads: Pick<LeadStore, 'find' | 'findMany'>
-  subscriptions: Pick<LeadSubscriptionStore, 'find'>
+  liveSubscriptions: Pick<LiveSubscriptions, 'find'>
   /** There is something to do for workers, at once. */
   announce: () => void
   settings: { bodyMaxBytes: number; retentionDays: number }
   now: () => number
 }): Deliveries {
-  const { store, leads, subscriptions, announce, settings, now } = dependencies
+  const { store, intake, leads, liveSubscriptions, announce, settings, now } = dependencies
 
   // Many come at once where a backlog is put in: what is asked for while a question is on its way is one question.
   const loadLead = createBatchLoader(async (ids) => byKey(await leads.findMany(ids), ({ leadId }) => leadId))
-  const loadSubscription = createBatchLoader(async (ids) =>
-    byKey(await subscriptions.find(ids), ({ subscriptionId }) => subscriptionId),
-  )
 
   /** The attempt that a key made before. */
   function repeated(key: string, inputHash: string, delivery: Delivery | undefined) {
@@ -94,25 +94,25 @@ export function createDeliveries(dependencies: {
   }
 
   /** Errors: `SubscriptionNotFound`, `SubscriptionDisabled`. */
-  function enabled(subscription: LeadSubscription | undefined, workspaceId: string): LeadSubscription {
-    if (subscription?.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
-    if (subscription.status === 'disabled') throw new ServiceError(ErrorCode.SUBSCRIPTION_DISABLED)
-    return subscription
+  function enabled(known: KnownSubscription | undefined, workspaceId: string): KnownSubscription {
+    if (known?.subscription.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
+    if (known.subscription.status === 'disabled') throw new ServiceError(ErrorCode.SUBSCRIPTION_DISABLED)
+    return known
   }
 
   return {
     async createAttempt({ leadId, subscriptionId, idempotencyKey }, by) {
       validate(field('/idempotencyKey', idempotencyKey, operationId))
-      const [lead, subscription] = await Promise.all([loadLead(leadId), loadSubscription(subscriptionId)])
+      const [lead, known] = await Promise.all([loadLead(leadId), liveSubscriptions.find(subscriptionId)])
       if (!lead || !mayUse(by, lead)) throw new ServiceError(ErrorCode.LEAD_NOT_FOUND)
       const { workspaceId } = lead
       const key = operationKey(workspaceId, 'create', idempotencyKey)
       const inputHash = hashInput({ leadId, subscriptionId })
       /** Errors: why it cannot be made now, which does not count where the key has made one before. */
-      const make = () => {
+      const make = (subscription: LeadSubscription) => {
         const { isTooLarge, ...delivery } = newDelivery({
           lead,
-          subscription: enabled(subscription, workspaceId),
+          subscription,
           operation: { key, inputHash },
           requestedBy: by.subject,
           at: new Date(now()),
@@ -123,12 +123,10 @@ export function createDeliveries(dependencies: {
       }
       let obstacle: unknown
       try {
-        const delivery = make()
+        const to = enabled(known, workspaceId)
+        const delivery = make(to.subscription)
         // The unique index knows whether the key is new; nobody needs to be asked first.
-        if (await store.insert(delivery)) {
-          announce()
-          return { attempt: viewAttempt(delivery, 0), existing: false }
-        }
+        if (await intake.add(delivery, to)) return { attempt: viewAttempt(delivery, 0), existing: false }
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error
         obstacle = error
@@ -150,7 +148,7 @@ export function createDeliveries(dependencies: {
       if (status === 'pending' || status === 'sending' || status === 'accepted') {
         throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
       }
-      enabled(await loadSubscription(subscriptionId), workspaceId)
+      enabled(await liveSubscriptions.find(subscriptionId), workspaceId)
       const createdAt = new Date(now())
       const attempt = {
         attemptId: newId('att'),

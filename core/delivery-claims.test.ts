@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
-import { testDeliveries } from './test-deliveries.ts'
+import { operatorScopes, testDeliveries } from './test-deliveries.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open({ started: true }))
@@ -18,6 +18,9 @@ async function sceneWith(count: number) {
 describe('a claim', () => {
   it('gives each delivery to one worker only, however many ask on whichever core', { timeout: 120_000 }, async () => {
     const scenes = await Promise.all(Array.from({ length: 10 }, () => test.newScene()))
+    const operators = await Promise.all(
+      scenes.map(({ workspaceId }, index) => test.client(test.cores[index % 2]!, operatorScopes, workspaceId)),
+    )
     const workers = await Promise.all(
       Array.from({ length: 8 }, (_, index) => test.worker(test.cores[index % 2], `worker-${index}`)),
     )
@@ -25,7 +28,11 @@ describe('a claim', () => {
     const shares = workers.map(() => [] as string[])
     const produced = Promise.all(
       Array.from({ length: 20 }, async (_, producer) => {
-        for (let index = 0; index < 50; index += 1) await scenes[producer % 10]!.send(`p${producer}-${index}`)
+        const { leadId, subscriptionId } = scenes[producer % 10]!
+        for (let index = 0; index < 50; index += 1) {
+          const idempotencyKey = `p${producer}-${index}`
+          await operators[producer % 10]!.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey })
+        }
       }),
     )
     const sum = () => shares.reduce((count, { length }) => count + length, 0)
@@ -101,6 +108,7 @@ describe('a claim', () => {
       perDestination: 10,
       underWay: new Map(),
       waitMs: 0,
+      onlyNew: false,
       signal: gone.signal,
     })
     // After the first look has begun and before it has ended.

@@ -1,30 +1,18 @@
-import { randomBytes } from 'node:crypto'
-import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inSpan, SpanKind } from '../observability/tracing.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
-import type { DeliveryWork, Look } from './delivery-work.ts'
+import { type DeliveryWork, type Look, lookEveryMs } from './delivery-work.ts'
 import { ServiceError } from './errors.ts'
 import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
+import {
+  bodiesMaxBytes,
+  type ClaimedDelivery,
+  newClaimId,
+  type ReadyRequests,
+  type SigningSecrets,
+} from './ready-requests.ts'
 import { field, integer, line, validate } from './rules.ts'
-import type { SecretBox } from './secret-box.ts'
-import type { Candidates, DeliveryQueue, TakenDelivery } from './store/delivery-queue.ts'
-import type { LeadSubscription } from './store/lead-subscriptions.ts'
-import { webhookHeaders } from './webhook-request.ts'
-import { liveSecrets } from './webhook-secrets.ts'
-
-/** A request that is ready to be sent, under a claim. */
-export interface ClaimedDelivery {
-  deliveryId: string
-  attemptId: string
-  claimId: string
-  destination: string
-  url: string
-  headers: Record<string, string>
-  body: Uint8Array
-  /** The trace in which the delivery was made; it is not sent to the destination. */
-  traceparent?: string
-}
+import type { Candidates, DeliveryQueue } from './store/delivery-queue.ts'
 
 export interface ClaimRequest {
   workerId: string
@@ -33,6 +21,8 @@ export interface ClaimRequest {
   perDestination: number
   underWay: ReadonlyMap<string, number>
   waitMs: number
+  /** Nothing that is in the queue already, but what this core keeps next. */
+  onlyNew: boolean
   /** Ends the wait; what was claimed by then is handed back. */
   signal: AbortSignal
 }
@@ -54,16 +44,14 @@ export interface DeliveryClaims {
 
 /** What there is to claim of a destination that may be sent to, with the secrets that sign now. */
 interface Sendable extends Candidates {
-  secrets: [string, ...string[]]
+  secrets: SigningSecrets
 }
 
 /** Up to so many entries of the queue are read to see what is due. */
 const lookAhead = 256
-/** So many are looked at in all where that is enough, so that a few destinations can fill a claim. */
-const candidatesMax = 2000
+/** So many are looked at in all at least, so that a few destinations can fill a claim; and twice what it has room for. */
+const candidatesMin = 250
 const maxRenewed = 1000
-/** Bodies in one answer: the rest is handed back, so that the answer stays below what a worker reads. */
-const bodiesMaxBytes = 8 * 1024 * 1024
 /** How often a claim that lost everything to another core tries again at once. */
 const triesMax = 5
 const takeAttributes = {
@@ -75,24 +63,41 @@ const takeAttributes = {
 export function createDeliveryClaims(dependencies: {
   queue: DeliveryQueue
   holds: Pick<DeliveryHolds, 'hold'>
-  work: DeliveryWork
-  secretBox: Pick<SecretBox, 'open'>
+  work: DeliveryWork<ClaimedDelivery[], ClaimRequest>
+  requests: ReadyRequests
+  /** Whether this process hears of everything that there is to do. */
+  isCurrent: () => boolean
   metrics?: CoreMetrics
-  logger: Pick<Logger, 'error'>
   settings: { leaseMs: number; deadlineMs: number }
   now: () => number
   random: () => number
 }): DeliveryClaims {
-  const { queue, holds, work, secretBox, metrics = createCoreMetrics(), logger, settings, now, random } = dependencies
+  const { queue, holds, work, requests, isCurrent, metrics = createCoreMetrics(), settings, now, random } = dependencies
   /** Claims of one core come one after the other, so that they do not fight over the same deliveries. */
   let turn: Promise<unknown> = Promise.resolve()
   /** More was due at the last look than a look ahead shows. */
   let isBacklogged = false
+  /** Until when there is nothing to do, as the last look found, unless something was announced since. */
+  let quiet = { announced: -1, until: 0 }
 
   function inTurn<T>(run: () => Promise<T>): Promise<T> {
     const result = turn.then(run)
     turn = result.catch(() => {})
     return result
+  }
+
+  /** Who can wait hears of what comes, and need not look again for what the last one has not found. */
+  async function lookUnlessQuiet(request: ClaimRequest): Promise<Look<ClaimedDelivery[]>> {
+    const announced = work.announced()
+    const time = now()
+    if (request.waitMs > 0 && quiet.announced === announced && time < quiet.until && isCurrent()) {
+      return { othersMayFind: false, nextDueAt: quiet.until }
+    }
+    const looked = await look(request)
+    if (looked.found === undefined && !looked.othersMayFind) {
+      quiet = { announced, until: Math.min(time + lookEveryMs, looked.nextDueAt ?? Number.POSITIVE_INFINITY) }
+    }
+    return looked
   }
 
   async function look(request: ClaimRequest): Promise<Look<ClaimedDelivery[]>> {
@@ -106,7 +111,7 @@ export function createDeliveryClaims(dependencies: {
       const found = await candidatesOf(open, request, time)
       const ids = fairly(found, request)
       if (ids.length === 0) return { othersMayFind: true, ...nextDueAt }
-      const claimed = await take(ids, found, request)
+      const claimed = await take(ids, found, time, request)
       if (claimed.length > 0) return { found: claimed, othersMayFind: true }
       if (tries === triesMax || request.signal.aborted) return { othersMayFind: true, ...nextDueAt }
     }
@@ -131,29 +136,17 @@ export function createDeliveryClaims(dependencies: {
 
   async function candidatesOf(open: string[], { limit, perDestination }: ClaimRequest, time: Date) {
     const chosen = shuffled(open).slice(0, limit)
-    const each = Math.min(perDestination, limit, Math.ceil(Math.max(2 * limit, candidatesMax) / chosen.length))
+    const each = Math.min(perDestination, limit, Math.ceil(Math.max(2 * limit, candidatesMin) / chosen.length))
     const found = await queue.candidates(chosen, time, each)
     const sendable: Sendable[] = []
     for (const { subscription, deliveryIds } of found) {
       if (subscription.status === 'disabled') await holds.hold(subscription.subscriptionId)
       else {
-        const secrets = openSecrets(subscription, time)
+        const secrets = requests.secretsOf(subscription, time)
         if (secrets) sendable.push({ subscription, deliveryIds, secrets })
       }
     }
     return shuffled(sendable)
-  }
-
-  /** Undefined where one cannot be opened: that must not stop the deliveries of others. */
-  function openSecrets({ subscriptionId, secrets }: LeadSubscription, at: Date): Sendable['secrets'] | undefined {
-    try {
-      const [newest, ...older] = liveSecrets(secrets, at).map(({ sealed }) => secretBox.open(sealed))
-      if (newest !== undefined) return [newest, ...older]
-    } catch {
-      // What was wrong with it may quote it.
-    }
-    logger.error({ subscriptionId }, 'a secret cannot be opened: is its key missing in SECRET_KEYS?')
-    return undefined
   }
 
   /** One of each destination in turn, until there is no more room. */
@@ -172,12 +165,12 @@ export function createDeliveryClaims(dependencies: {
     return ids
   }
 
-  async function take(deliveryIds: string[], found: Sendable[], { workerId, signal }: ClaimRequest) {
+  async function take(deliveryIds: string[], found: Sendable[], knownAt: Date, { workerId, signal }: ClaimRequest) {
     const at = new Date(now())
-    const claimId = `clm_${randomBytes(18).toString('base64url')}`
+    const claimId = newClaimId()
     const leaseUntil = new Date(at.getTime() + settings.leaseMs)
     const taken = await inSpan('take deliveries', { kind: SpanKind.CLIENT, attributes: takeAttributes }, () =>
-      queue.take(deliveryIds, { claimId, workerId, at, leaseUntil }),
+      queue.take(deliveryIds, { claimId, workerId, at, knownAt, leaseUntil }),
     )
     metrics.leaseExpiries.inc(taken.filter(({ tookOver }) => tookOver).length)
     if (signal.aborted) {
@@ -198,7 +191,7 @@ export function createDeliveryClaims(dependencies: {
     const bySubscription = new Map(found.map((sendable) => [sendable.subscription.subscriptionId, sendable]))
     return fitting.flatMap((delivery) => {
       const sendable = bySubscription.get(delivery.subscriptionId)
-      return sendable ? [readyRequest(delivery, claimId, sendable, at.getTime())] : []
+      return sendable ? [requests.make(delivery, { claimId, ...sendable })] : []
     })
   }
 
@@ -209,7 +202,7 @@ export function createDeliveryClaims(dependencies: {
 
   return {
     async claim(request) {
-      const { workerId, limit, perDestination, waitMs, signal } = request
+      const { workerId, limit, perDestination, waitMs, onlyNew, signal } = request
       validate(
         field('/workerId', workerId, line(1, 64)),
         field('/limit', limit, integer(1, 1000)),
@@ -219,7 +212,8 @@ export function createDeliveryClaims(dependencies: {
       const claimed = await work.wait({
         until: now() + waitMs,
         signal,
-        look: () => inTurn(() => look(request)),
+        room: request,
+        ...(!onlyNew && { look: () => inTurn(() => lookUnlessQuiet(request)) }),
       })
       metrics.claimedDeliveries.inc(claimed?.length ?? 0)
       return claimed ?? []
@@ -239,25 +233,6 @@ export function createDeliveryClaims(dependencies: {
       for (const isHeld of renewed) metrics.claimRenewals.inc({ result: isHeld ? 'held' : 'lost' })
       return renewed
     },
-  }
-}
-
-function readyRequest(
-  { deliveryId, subscriptionId, body, attempts, traceparent }: TakenDelivery,
-  claimId: string,
-  { subscription, secrets }: Sendable,
-  at: number,
-): ClaimedDelivery {
-  const { attemptId = '', correlationId = '' } = attempts.at(-1) ?? {}
-  return {
-    deliveryId,
-    attemptId,
-    claimId,
-    destination: subscriptionId,
-    url: subscription.destinationUrl,
-    headers: webhookHeaders({ deliveryId, correlationId, body, secrets, at }),
-    body,
-    ...(traceparent && { traceparent }),
   }
 }
 

@@ -60,14 +60,18 @@ describe('a delivery', { timeout: 120_000 }, () => {
     const workers = await Promise.all(test.cores.map((core) => test.worker(core)))
     let keys = 0
     await fc.assert(
-      fc.asyncProperty(steps, async (sequence) => {
+      fc.asyncProperty(fc.boolean(), steps, async (isHandedOver, sequence) => {
         await test.clear()
         const { send, operator, subscriptionId, attempts } = await test.newScene()
+        // A worker that waits has it at once; otherwise it begins in the queue.
+        const waiting = isHandedOver ? workers[0]!.claim({ onlyNew: true, waitMs: 20_000 }) : []
+        if (isHandedOver) await test.waitingWorker()
         const { deliveryId, attemptId } = await send()
         const model: Model = { status: 'pending', under: 'pending', attempts: 1, enabled: true, due: true }
-        let claimed: ClaimedDelivery | undefined
+        let [claimed] = await waiting
+        if (claimed) model.status = 'sending'
         let lost: ClaimedDelivery | undefined
-        let claimedAt = 0
+        let claimedAt = test.now()
 
         const advance = (ms: number) => {
           test.advance(ms)

@@ -3,15 +3,18 @@ import { readAtScrape } from '../observability/metrics.ts'
 import type { CoreConfig } from './config.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
-import { createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
+import { type ClaimRequest, createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
 import { createDeliveryHolds, type DeliveryHolds } from './delivery-holds.ts'
+import { createDeliveryIntake } from './delivery-intake.ts'
 import { createDeliveryResults, type DeliveryResults } from './delivery-results.ts'
 import { createDeliveryVerdicts, type DeliveryVerdicts } from './delivery-verdicts.ts'
 import { createDeliveryWork, type DeliveryWork } from './delivery-work.ts'
 import { createLeadFanOut, type LeadFanOut } from './lead-fan-out.ts'
 import { createLeadSubscriptions, type JudgeDestination, type LeadSubscriptions } from './lead-subscriptions.ts'
 import { createLeads, type Leads } from './leads.ts'
+import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
 import type { CoreMetrics } from './metrics.ts'
+import { type ClaimedDelivery, createReadyRequests } from './ready-requests.ts'
 import { createRecurring, type Recurring } from './recurring.ts'
 import type { SecretBox } from './secret-box.ts'
 import type { Database } from './store/database.ts'
@@ -33,7 +36,8 @@ export interface DeliveryParts {
   deliveryResults: DeliveryResults
   deliveryHolds: DeliveryHolds
   deliveryVerdicts: DeliveryVerdicts
-  deliveryWork: DeliveryWork
+  deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest>
+  liveSubscriptions: LiveSubscriptions
   chores: Recurring[]
 }
 
@@ -44,7 +48,7 @@ export interface DeliveryPartsDependencies {
   conversationAccess: ConversationAccess
   access: VisitorAccess
   secretBox: SecretBox
-  wakeups: Pick<Wakeups, 'stateChanged'>
+  wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
   judgeDestination: JudgeDestination
   metrics: CoreMetrics
   logger: Logger
@@ -67,9 +71,12 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
   const deliveryStore = createDeliveryStore(collections)
   const holdStore = createDeliveryHoldStore(collections)
   const queue = createDeliveryQueue(collections)
-  const deliveryWork = createDeliveryWork(now)
+  const liveSubscriptions = createLiveSubscriptions({ store: subscriptionStore, wakeups, now })
+  const deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest> = createDeliveryWork(now)
+  const requests = createReadyRequests({ secretBox, logger, now })
   const retentionDays = config.DELIVERY_RETENTION_DAYS
   const settings = { bodyMaxBytes: config.WEBHOOK_BODY_MAX_BYTES, retentionDays }
+  const leaseMs = config.DELIVERY_LEASE_MS
 
   // Some index keys of the queue, however long it is.
   readAtScrape([metrics.deliveriesDue, metrics.oldestDueAge], async () => {
@@ -86,12 +93,28 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
   }
 
   const holds = createDeliveryHolds({ store: holdStore, subscriptions: subscriptionStore, announce, now })
-  const verdicts = createDeliveryVerdicts({ store: holdStore, subscriptions: subscriptionStore, holds, now })
+  const verdicts = createDeliveryVerdicts({
+    store: holdStore,
+    subscriptions: subscriptionStore,
+    liveSubscriptions,
+    holds,
+    now,
+  })
+  const intake = createDeliveryIntake({
+    store: deliveryStore,
+    queue,
+    work: deliveryWork,
+    requests,
+    announce,
+    logger,
+    settings: { leaseMs },
+    now,
+  })
   const fanOut = createLeadFanOut({
     leads: leadStore,
-    deliveries: deliveryStore,
+    intake,
     subscriptions: subscriptionStore,
-    announce,
+    liveSubscriptions,
     logger,
     settings,
     now,
@@ -111,12 +134,14 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
       ...dependencies,
       store: subscriptionStore,
       deliveries: deliveryStore,
+      liveSubscriptions,
       holds,
     }),
     deliveries: createDeliveries({
       store: deliveryStore,
+      intake,
       leads: leadStore,
-      subscriptions: subscriptionStore,
+      liveSubscriptions,
       announce,
       settings,
       now,
@@ -125,16 +150,17 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
       queue,
       holds,
       work: deliveryWork,
-      secretBox,
+      requests,
+      isCurrent: wakeups.isCurrent,
       metrics,
-      logger,
-      settings: { leaseMs: config.DELIVERY_LEASE_MS, deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS },
+      settings: { leaseMs, deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS },
       now,
       random,
     }),
     deliveryResults: createDeliveryResults({
       queue,
       subscriptions: subscriptionStore,
+      liveSubscriptions,
       verdicts,
       announce,
       metrics,
@@ -146,6 +172,7 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
     deliveryHolds: holds,
     deliveryVerdicts: verdicts,
     deliveryWork,
+    liveSubscriptions,
     chores: chores.map((chore) => createRecurring({ ...chore, everyMs: reconcileEveryMs, logger })),
   }
 }

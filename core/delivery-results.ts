@@ -7,6 +7,7 @@ import type { AttemptFacts, AttemptOutcome } from './delivery-states.ts'
 import type { DeliveryVerdicts } from './delivery-verdicts.ts'
 import { ServiceError } from './errors.ts'
 import { newId } from './ids.ts'
+import type { LiveSubscriptions } from './live-subscriptions.ts'
 import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import type { PendingVerdict } from './store/delivery-holds.ts'
 import type { DeliveryQueue, QueuedDelivery, Settlement } from './store/delivery-queue.ts'
@@ -17,6 +18,8 @@ export interface AttemptResult {
   attemptId: string
   claimId: string
   durationMs: number
+  /** What the worker remembers of its claim; looked up where it is left out. */
+  claimed?: { attemptNumber: number; subscriptionId: string }
   /** What the worker saw; `released` where it sent nothing. */
   facts: AttemptFacts | 'released'
 }
@@ -29,11 +32,18 @@ export interface DeliveryResults {
   record(results: AttemptResult[]): Promise<boolean[]>
 }
 
+/** What becomes of a delivery, and whose it is. */
+interface Judged {
+  subscriptionId: string
+  settlement: Settlement
+}
+
 const maxResults = 1000
 
 export function createDeliveryResults(dependencies: {
   queue: Pick<DeliveryQueue, 'find' | 'settle'>
   subscriptions: Pick<LeadSubscriptionStore, 'resetNotFound'>
+  liveSubscriptions: Pick<LiveSubscriptions, 'find' | 'changed'>
   verdicts: Pick<DeliveryVerdicts, 'execute'>
   /** There is something to do for workers, at once. */
   announce: () => void
@@ -43,14 +53,22 @@ export function createDeliveryResults(dependencies: {
   now: () => number
   random: () => number
 }): DeliveryResults {
-  const { queue, subscriptions, verdicts, announce, logger, settings, now, random } = dependencies
+  const { queue, subscriptions, liveSubscriptions, verdicts, announce, logger, settings, now, random } = dependencies
   const { metrics = createCoreMetrics() } = dependencies
 
-  function settlement(result: AttemptResult, delivery: QueuedDelivery, at: Date): Settlement {
-    const { deliveryId, claimId, attemptId, durationMs, facts } = result
-    if (facts === 'released') return { kind: 'release', deliveryId, claimId, at }
+  /** Where a result has to be judged by more than it says: a verdict counts from the moment that the claim goes by. */
+  function isKnown({ facts, claimed }: AttemptResult): boolean {
+    return facts === 'released' || (claimed !== undefined && classify(facts).verdict === undefined)
+  }
+
+  function judge(result: AttemptResult, delivery: QueuedDelivery | undefined, at: Date): Judged | undefined {
+    if (delivery && !isClaimed(result, delivery)) return undefined
+    const { deliveryId, claimId, attemptId, durationMs, facts, claimed } = result
+    const subscriptionId = delivery?.subscriptionId ?? claimed?.subscriptionId ?? ''
+    if (facts === 'released') return { subscriptionId, settlement: { kind: 'release', deliveryId, claimId, at } }
+    const attemptNumber = delivery?.attempts.length ?? claimed?.attemptNumber
+    if (attemptNumber === undefined) return undefined
     const { responseClass, retryable, retryAfterMs, verdict } = classify(facts)
-    const attemptNumber = delivery.attempts.length
     const delay = retryable ? retryDelay(attemptNumber, { retryAfterMs, random }) : undefined
     const outcome: AttemptOutcome = {
       status:
@@ -68,14 +86,15 @@ export function createDeliveryResults(dependencies: {
       durationMs,
       claimId,
     }
-    return {
+    const settlement: Settlement = {
       kind: 'outcome',
       deliveryId,
       claimId,
       at,
+      attemptId,
       index: attemptNumber - 1,
       outcome,
-      ...(verdict && { verdict: { kind: verdict, attemptId, sentAt: delivery.claim?.at ?? at } }),
+      ...(verdict && { verdict: { kind: verdict, attemptId, sentAt: delivery?.claim?.knownAt ?? at } }),
       ...(delay === undefined
         ? { deleteAt: new Date(at.getTime() + settings.retentionDays * 86_400_000) }
         : {
@@ -86,64 +105,64 @@ export function createDeliveryResults(dependencies: {
             },
           }),
     }
+    return { subscriptionId, settlement }
   }
 
-  async function settle(settlements: Settlement[], found: Map<string, QueuedDelivery>) {
-    const answered = settlements
-      .filter((settled) => settled.kind === 'outcome' && settled.verdict?.kind !== 'not_found')
-      .map(({ deliveryId }) => found.get(deliveryId)?.subscriptionId ?? '')
-    const [written] = await Promise.all([
-      queue.settle(settlements),
-      answered.length === 0 ? undefined : subscriptions.resetNotFound([...new Set(answered)]),
-    ])
-    return written
+  /** Ends the row of 404s of those that answered something else, unless that disables them: then it ends with the enabling. */
+  async function endRows(judged: Judged[]) {
+    const answered = judged.filter(({ settlement }) => settlement.kind === 'outcome' && !settlement.verdict)
+    const ids = [...new Set(answered.map(({ subscriptionId }) => subscriptionId))]
+    const known = await Promise.all(ids.map(liveSubscriptions.find))
+    const inARow = known.flatMap((each) =>
+      each && each.subscription.notFound.length > 0 ? [each.subscription.subscriptionId] : [],
+    )
+    if (inARow.length === 0) return
+    await subscriptions.resetNotFound(inARow)
+    await liveSubscriptions.changed(...inARow)
   }
 
   /** The verdicts stay with their deliveries until they are executed, so that a failure here loses nothing. */
-  async function executeVerdicts(settlements: Settlement[], found: Map<string, QueuedDelivery>) {
-    const pending = settlements.flatMap((settled): PendingVerdict[] => {
-      const subscriptionId = found.get(settled.deliveryId)?.subscriptionId
-      if (settled.kind === 'release' || !settled.verdict || subscriptionId === undefined) return []
-      return [{ ...settled.verdict, deliveryId: settled.deliveryId, subscriptionId }]
+  async function executeVerdicts(judged: Judged[]) {
+    const pending = judged.flatMap(({ subscriptionId, settlement }): PendingVerdict[] => {
+      if (settlement.kind === 'release' || !settlement.verdict) return []
+      return [{ ...settlement.verdict, deliveryId: settlement.deliveryId, subscriptionId }]
     })
     await verdicts
       .execute(pending)
       .catch((error: Error) => logger.warn({ reason: error.name }, 'subscriptions not judged, trying again later'))
   }
 
+  const find = async (results: AttemptResult[]) =>
+    results.length === 0 ? new Map<string, QueuedDelivery>() : byId(await queue.find([...new Set(results.map(idOf))]))
+
   return {
     async record(results) {
       validateResults(results)
-      const ids = [...new Set(results.map(({ deliveryId }) => deliveryId))]
-      const found = byId(await queue.find(ids))
-      const settlements = new Map<string, Settlement>()
+      const found = await find(results.filter((result) => !isKnown(result)))
+      const judged = new Map<string, Judged & { claimId: string }>()
       const at = new Date(now())
       for (const result of results) {
-        const delivery = found.get(result.deliveryId)
-        if (delivery && isClaimed(result, delivery) && !settlements.has(result.deliveryId)) {
-          settlements.set(result.deliveryId, settlement(result, delivery, at))
-        }
+        if (judged.has(result.deliveryId)) continue
+        const one = judge(result, found.get(result.deliveryId), at)
+        if (one) judged.set(result.deliveryId, { ...one, claimId: result.claimId })
       }
-      const all = [...settlements.values()]
-      if (all.length === 0) return results.map((result) => isRecorded(result, found.get(result.deliveryId)))
-      const written = await settle(all, found)
-      if (all.some(({ kind }) => kind === 'release')) announce()
-      // Usually everything is written; otherwise somebody took a delivery over just now.
-      const after = written === all.length ? undefined : byId(await queue.find(ids))
-      const counted = results.map((result) =>
-        after
-          ? isRecorded(result, after.get(result.deliveryId))
-          : settlements.get(result.deliveryId)?.claimId === result.claimId ||
-            isRecorded(result, found.get(result.deliveryId)),
-      )
-      const recorded = new Set(results.filter((_, index) => counted[index]).map(({ deliveryId }) => deliveryId))
-      const counting = all.filter(({ deliveryId }) => recorded.has(deliveryId))
-      for (const settled of counting) {
-        if (settled.kind === 'release') continue
-        const { status, responseClass } = settled.outcome
+      const all = [...judged.values()]
+      const written = await queue.settle(all.map(({ settlement }) => settlement))
+      if (all.some(({ settlement }) => settlement.kind === 'release')) announce()
+      // Usually everything is written; otherwise it was told before, or somebody else took the delivery over.
+      const settled = (result: AttemptResult) =>
+        written === all.length && judged.get(result.deliveryId)?.claimId === result.claimId
+      const after = await find(results.filter((result) => !settled(result)))
+      const counted = results.map((result) => settled(result) || isRecorded(result, after.get(result.deliveryId)))
+      const ids = new Set(results.filter((_, index) => counted[index]).map(idOf))
+      const recorded = all.filter(({ settlement }) => ids.has(settlement.deliveryId))
+      for (const { settlement } of recorded) {
+        if (settlement.kind === 'release') continue
+        const { status, responseClass } = settlement.outcome
         metrics.attempts.inc({ status, response_class: responseClass })
       }
-      await executeVerdicts(counting, found)
+      await endRows(recorded)
+      await executeVerdicts(recorded)
       return counted
     },
   }
@@ -171,4 +190,5 @@ function isRecorded({ attemptId, claimId, facts }: AttemptResult, delivery: Queu
   return delivery?.attempts.find((attempt) => attempt.attemptId === attemptId)?.outcome?.claimId === claimId
 }
 
+const idOf = ({ deliveryId }: AttemptResult) => deliveryId
 const byId = (deliveries: QueuedDelivery[]) => new Map(deliveries.map((delivery) => [delivery.deliveryId, delivery]))

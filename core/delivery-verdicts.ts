@@ -1,5 +1,6 @@
 import type { DeliveryHolds } from './delivery-holds.ts'
 import type { Verdict } from './delivery-outcomes.ts'
+import type { LiveSubscriptions } from './live-subscriptions.ts'
 import type { DeliveryHoldStore, PendingVerdict } from './store/delivery-holds.ts'
 import type { DisabledReason, LeadSubscriptionStore } from './store/lead-subscriptions.ts'
 
@@ -17,10 +18,11 @@ const batch = 100
 export function createDeliveryVerdicts(dependencies: {
   store: Pick<DeliveryHoldStore, 'verdicts' | 'verdictDone'>
   subscriptions: Pick<LeadSubscriptionStore, 'disable' | 'countNotFound'>
+  liveSubscriptions: Pick<LiveSubscriptions, 'changed'>
   holds: Pick<DeliveryHolds, 'hold'>
   now: () => number
 }): DeliveryVerdicts {
-  const { store, subscriptions, holds, now } = dependencies
+  const { store, subscriptions, liveSubscriptions, holds, now } = dependencies
 
   /** Doing it twice comes to the same: what came before the subscription was set up anew counts no more. */
   async function executeOne({ subscriptionId, deliveryId, attemptId, kind, sentAt }: PendingVerdict) {
@@ -35,6 +37,8 @@ export function createDeliveryVerdicts(dependencies: {
       }
       if (await subscriptions.disable(subscriptionId, reason, entry, sentAt)) await holds.hold(subscriptionId)
     }
+    // Also where it was disabled before: who did so may have died before it could tell the others.
+    await liveSubscriptions.changed(subscriptionId)
     await store.verdictDone({ deliveryId, attemptId })
   }
 

@@ -10,14 +10,15 @@ afterEach(() => {
 
 /** Workers that wait for things on one heap, and how often each of them looked. */
 function waitingWorkers(count: number, more: Partial<Look<string>> = {}) {
-  const work = createDeliveryWork(() => Date.now())
+  const work = createDeliveryWork<string, number>(() => Date.now())
   const heap: string[] = []
   const looks = Array.from({ length: count }, () => 0)
   const leaving = looks.map(() => new AbortController())
   const results = looks.map((_, index) =>
-    work.wait<string>({
+    work.wait({
       until: Date.now() + 20_000,
       signal: leaving[index]!.signal,
+      room: index,
       look: async () => {
         looks[index]! += 1
         const found = heap.pop()

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino'
+import type { DeliveryIntake } from './delivery-intake.ts'
 import { hashInput } from './idempotency.ts'
+import type { LiveSubscriptions } from './live-subscriptions.ts'
 import { newDelivery } from './new-delivery.ts'
-import type { DeliveryStore } from './store/deliveries.ts'
 import type { LeadSubscriptionStore } from './store/lead-subscriptions.ts'
 import type { Lead, LeadStore } from './store/leads.ts'
 
@@ -24,27 +25,29 @@ const batch = 100
  */
 export function createLeadFanOut(dependencies: {
   leads: Pick<LeadStore, 'notSentOn' | 'sentOn'>
-  deliveries: Pick<DeliveryStore, 'insertMissing'>
-  subscriptions: Pick<LeadSubscriptionStore, 'automatic' | 'find'>
-  announce: () => void
+  intake: DeliveryIntake
+  subscriptions: Pick<LeadSubscriptionStore, 'automatic'>
+  liveSubscriptions: Pick<LiveSubscriptions, 'find'>
   logger: Logger
   settings: { bodyMaxBytes: number; retentionDays: number }
   now: () => number
 }): LeadFanOut {
-  const { leads, deliveries, subscriptions, announce, logger, settings, now } = dependencies
+  const { leads, intake, subscriptions, liveSubscriptions, logger, settings, now } = dependencies
 
   async function sendNow(lead: Lead) {
     if (!lead.fanOut) return
-    const found = await subscriptions.find(lead.fanOut.subscriptionIds)
+    const found = await Promise.all(lead.fanOut.subscriptionIds.map(liveSubscriptions.find))
     const at = new Date(now())
-    const missing = found.map((subscription) => {
-      const key = `${lead.workspaceId} automatic ${lead.leadId} ${subscription.subscriptionId}`
-      const operation = { key, inputHash: hashInput({ key }) }
-      const { isTooLarge: _, ...delivery } = newDelivery({ lead, subscription, operation, at, settings })
-      return delivery
-    })
-    if (missing.length > 0) await deliveries.insertMissing(missing)
-    announce()
+    await Promise.all(
+      found.map((known) => {
+        if (!known) return undefined
+        const { subscription } = known
+        const key = `${lead.workspaceId} automatic ${lead.leadId} ${subscription.subscriptionId}`
+        const operation = { key, inputHash: hashInput({ key }) }
+        const { isTooLarge: _, ...delivery } = newDelivery({ lead, subscription, operation, at, settings })
+        return intake.add(delivery, known)
+      }),
+    )
     await leads.sentOn(lead.leadId)
   }
 

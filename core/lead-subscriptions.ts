@@ -4,6 +4,7 @@ import type { DeliveryHolds } from './delivery-holds.ts'
 import { type FieldIssue, ServiceError } from './errors.ts'
 import { newId } from './ids.ts'
 import { leadFieldName } from './leads.ts'
+import type { LiveSubscriptions } from './live-subscriptions.ts'
 import { field, integer, validate } from './rules.ts'
 import type { SecretBox } from './secret-box.ts'
 import type { DeliveryStore } from './store/deliveries.ts'
@@ -66,12 +67,13 @@ export function createLeadSubscriptions(dependencies: {
   store: LeadSubscriptionStore
   deliveries: Pick<DeliveryStore, 'requests'>
   holds: Pick<DeliveryHolds, 'hold' | 'release' | 'heldCounts'>
+  liveSubscriptions: Pick<LiveSubscriptions, 'changed'>
   workspaceStore: Pick<WorkspaceStore, 'findWorkspace'>
   secretBox: SecretBox
   judgeDestination: JudgeDestination
   now: () => number
 }): LeadSubscriptions {
-  const { store, deliveries, holds, workspaceStore, secretBox, judgeDestination, now } = dependencies
+  const { store, deliveries, holds, liveSubscriptions, workspaceStore, secretBox, judgeDestination, now } = dependencies
 
   async function find(subscriptionId: string, { workspaceId }: Requester): Promise<LeadSubscription> {
     const [found] = await store.find([subscriptionId])
@@ -129,15 +131,18 @@ export function createLeadSubscriptions(dependencies: {
       if (Object.keys(changes).length > 0) {
         const judged = changes.destinationUrl === undefined ? {} : { judgedSince: entry.at }
         await store.update(subscriptionId, { ...changes, ...judged }, { ...entry, action: 'updated' })
+        await liveSubscriptions.changed(subscriptionId)
       }
       // Both come to an end by themselves where this process dies in between: `DeliveryHolds.reconcile`.
       if (status === 'enabled') {
         if (before === 'disabled') await store.enable(subscriptionId, { ...entry, action: 'enabled' })
+        await liveSubscriptions.changed(subscriptionId)
         await holds.release(subscriptionId)
       }
       if (status === 'disabled') {
         const reason = 'operator'
         await store.disable(subscriptionId, reason, { ...entry, action: 'disabled', disabledReason: reason })
+        await liveSubscriptions.changed(subscriptionId)
         await holds.hold(subscriptionId)
       }
       return view(subscriptionId, by)
@@ -153,6 +158,7 @@ export function createLeadSubscriptions(dependencies: {
         const secrets = rotatedSecrets(subscription.secrets, kept, new Date(at.getTime() + overlap * 1000))
         const entry = { at, actor: by.subject, action: 'secret_rotated' as const }
         if (await store.replaceSecrets(subscription, secrets, entry)) {
+          await liveSubscriptions.changed(subscriptionId)
           return { ...(await view(subscriptionId, by)), secret }
         }
       }

@@ -4,6 +4,7 @@ import { afterAll } from 'vitest'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { testDatabase } from '../test/support/test-database.ts'
+import { until } from '../test/support/until.ts'
 import { type CoreConfig, readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
 import { parseSecretKeys } from './secrets.ts'
@@ -132,7 +133,13 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     async worker(core = cores[0]!, workerId = 'worker') {
       const calls = await client(core, ['deliveries:work'])
       const claim = async (
-        more: { limit?: number; perDestination?: number; underWay?: Record<string, number>; waitMs?: number } = {},
+        more: {
+          limit?: number
+          perDestination?: number
+          underWay?: Record<string, number>
+          waitMs?: number
+          onlyNew?: boolean
+        } = {},
         signal?: AbortSignal,
       ) =>
         (
@@ -177,10 +184,18 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       }
     },
 
-    /** A core that dies after so many writes: none after that reaches the database. */
-    mortalCore(writes: number): CoreContext {
+    /** Resolves once a worker waits on the core for what is new. */
+    waitingWorker: (core = cores[0]!) =>
+      until('a worker to wait', () => {
+        const waiting = core.deliveryWork.takeWaiting(({ onlyNew }) => onlyNew)
+        // It goes on waiting.
+        waiting?.answer(undefined)
+        return waiting
+      }),
+
+    /** A core that tells of each call of the database before it is made; where `onCall` throws, it fails. */
+    watchedCore(onCall: (collection: string, method: string) => void): CoreContext {
       const { database } = cores[0]!
-      let left = writes
       const collections = Object.entries(database.collections).map(([collectionName, collection]) => [
         collectionName,
         new Proxy(collection, {
@@ -188,9 +203,10 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
             const value = Reflect.get(target, property)
             if (typeof value !== 'function') return value
             return (...call: unknown[]) => {
-              if (writing.has(String(property)) && collectionName !== 'wakeups') {
-                if (left <= 0) return Promise.reject(new Error('dead'))
-                left -= 1
+              try {
+                onCall(collectionName, String(property))
+              } catch (error) {
+                return Promise.reject(error)
               }
               return value.apply(target, call)
             }
@@ -201,6 +217,16 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
         ...database,
         collections: Object.fromEntries(collections) as Collections,
         close: async () => {},
+      })
+    },
+
+    /** A core that dies after so many writes: none after that reaches the database. */
+    mortalCore(writes: number): CoreContext {
+      let left = writes
+      return this.watchedCore((collection, method) => {
+        if (!writing.has(method) || collection === 'wakeups') return
+        if (left <= 0) throw new Error('dead')
+        left -= 1
       })
     },
   }

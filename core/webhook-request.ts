@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, createSecretKey } from 'node:crypto'
 
 const webhookVersion = '1.0'
 const secretPrefix = 'whsec_'
@@ -10,7 +10,8 @@ export function bodySignature(secret: string, body: Uint8Array): string {
 
 /** The signature of Standard Webhooks: id, time and body, keyed with the bytes that the secret stands for. */
 export function standardSignature(secret: string, id: string, timestamp: number, body: Uint8Array): string {
-  const key = Buffer.from(secret.slice(secretPrefix.length), 'base64')
+  // Node takes several times as long with the bytes themselves.
+  const key = createSecretKey(secret.slice(secretPrefix.length), 'base64')
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import { createClient } from '@connectrpc/connect'
+import { createClient, type Transport } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
@@ -29,6 +29,8 @@ export function createDelivery(options: DeliveryOptions): DeliveryWorker {
   const { config, cores, logger, metrics = createDeliveryMetrics(), lookup, ca } = options
   const workerId = `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`
   const failover = createFailoverTransport({ cores, deadlineMs: config.CORE_DEADLINE_MS })
+  const clientOf = (transport: Transport) =>
+    createClient(LeadService, createTracedTransport(createAuthorizedTransport(transport, config.DELIVERY_TOKEN)))
   const sender = createSender({
     resolver: createResolver({ judge: config.judge, ...(lookup ? { lookup } : {}) }),
     responseMaxBytes: config.DELIVERY_RESPONSE_MAX_BYTES,
@@ -36,7 +38,12 @@ export function createDelivery(options: DeliveryOptions): DeliveryWorker {
     ca,
   })
   return createDeliveryWorker({
-    core: createClient(LeadService, createTracedTransport(createAuthorizedTransport(failover, config.DELIVERY_TOKEN))),
+    core: clientOf(failover),
+    followCores: ({ added, removed }) =>
+      cores.follow({
+        added: ({ url, transport }) => added(url, clientOf(transport)),
+        removed: ({ url }) => removed(url),
+      }),
     sender,
     workerId,
     concurrency: config.DELIVERY_CONCURRENCY,

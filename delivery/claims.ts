@@ -22,19 +22,36 @@ const claimMax = 1_000
 /** How long a claim waits while some destination is full: what it was told of them is soon out of date. */
 const waitWhileFullMs = 250
 
+/** Tells of each core that there is, as it comes and goes; by its URL. */
+export type FollowCores = (follower: {
+  added(url: string, calls: ClaimCalls): void
+  removed(url: string): void
+}) => void
+
+interface HowToAsk {
+  wait: number
+  signal: AbortSignal
+  onlyNew?: boolean
+}
+
+export type ClaimCalls = Pick<Client<typeof LeadService>, 'claimDeliveries'>
+
 /**
- * Keeps asking the core for work, in two ways at once. A poll is always open and waits for what becomes due. A refill takes what is due at once, whenever a full destination has room again: the open poll was told
- * that it is full. An open poll is never broken off for that, since the deliveries of an answer on its way would be lost until their
- * leases end.
+ * Keeps asking the cores for work, in three ways at once. A poll is always open and waits for what becomes due. An offer is left with
+ * each core, which hands it what it keeps next without the queue in between. A refill takes what is due at once, whenever a full
+ * destination has room again: the open calls were told that it is full. An open call is never broken off for that, since the
+ * deliveries of an answer on its way would be lost until their leases end.
  */
 export function createClaims(options: {
-  core: Pick<Client<typeof LeadService>, 'claimDeliveries'>
+  /** Whichever core is in turn. */
+  core: ClaimCalls
+  followCores: FollowCores
   workerId: string
   perDestination: number
   waitMs: number
   /** Time for an answer, on top of the waiting. */
   answerWithinMs: number
-  backoff: Backoff
+  backoff: () => Backoff
   open: OpenDeliveries
   /** Free places, claims not counted. */
   room: () => number
@@ -46,13 +63,16 @@ export function createClaims(options: {
   metrics: DeliveryMetrics
   logger: Logger
 }): Claims {
-  const { core, workerId, perDestination, waitMs, answerWithinMs, backoff, open, room, isStocked, onClaimed } = options
+  const { core, followCores, workerId, perDestination, waitMs, answerWithinMs, open, room, isStocked, onClaimed } =
+    options
   const { abandon, metrics, logger } = options
   const stopped = new AbortController()
   let reserved = 0
+  let polled: number | undefined
   let ready = false
   let roomMade = Promise.withResolvers<void>()
-  let polling: Promise<void> = Promise.resolve()
+  const asking = new Set<Promise<void>>()
+  const offers = new Map<string, AbortController>()
   let refilling: Promise<void> | undefined
   let refillAgain = false
 
@@ -61,18 +81,26 @@ export function createClaims(options: {
   // gives none of the destinations more than half of what is left after it.
   const share = (left: number) => Math.min(claimMax, Math.max(Math.ceil(left / 2), left - 2 * perDestination))
   const cap = (left: number) => Math.max(1, Math.min(perDestination, Math.floor((left - share(left)) / 2)))
-  const isTight = () => open.anyFull() || cap(free()) < perDestination
 
-  const claim = (wait: number, signal: AbortSignal) =>
-    inSpan('claim deliveries', { parent: newTrace }, () => ask(wait, signal))
+  /** The open poll, by the most of one destination that it was told to take; undefined while none is open. */
+  function setPolled(limit: number | undefined) {
+    polled = limit
+    if (limit !== undefined) makeRoom()
+  }
 
-  async function ask(wait: number, signal: AbortSignal): Promise<number> {
+  const claim = (calls: ClaimCalls, how: HowToAsk) =>
+    inSpan('claim deliveries', { parent: newTrace }, () => ask(calls, how))
+
+  async function ask(calls: ClaimCalls, { wait, signal, onlyNew = false }: HowToAsk): Promise<number> {
     const left = free()
-    const limit = share(left)
+    const limit = onlyNew ? Math.min(share(left), perDestination) : share(left)
+    const most = cap(left)
+    const isPoll = wait > 0 && !onlyNew
     reserved += limit
+    if (isPoll) setPolled(most)
     try {
-      const { deliveries } = await core.claimDeliveries(
-        { workerId, limit, perDestination: cap(left), underWay: open.underWay(), waitMs: wait },
+      const { deliveries } = await calls.claimDeliveries(
+        { workerId, limit, perDestination: most, underWay: open.underWay(), waitMs: wait, onlyNew },
         { timeoutMs: wait + answerWithinMs, signal },
       )
       metrics.claims.inc({ result: deliveries.length > 0 ? 'work' : 'none' })
@@ -84,34 +112,87 @@ export function createClaims(options: {
       throw error
     } finally {
       reserved -= limit
+      if (isPoll) setPolled(undefined)
     }
   }
 
-  async function poll(): Promise<void> {
-    while (!stopped.signal.aborted) {
-      // Not each time that a place is free: many at once cost the cores hardly more than one.
-      if (free() < 1 || isStocked()) {
+  /** Keeps one call open as long as there is room. */
+  async function keepAsking(
+    calls: ClaimCalls,
+    {
+      onlyNew,
+      signal,
+      backoff,
+      onAnswer,
+      onFailure,
+    }: {
+      onlyNew: boolean
+      signal: AbortSignal
+      backoff: Backoff
+      onAnswer?: () => void
+      onFailure?: (error: unknown) => void
+    },
+  ): Promise<void> {
+    while (!signal.aborted) {
+      // Not each time that a place is free: many at once cost the cores hardly more than one. And what offers reserve is not the
+      // poll's, which comes first.
+      if (free() < 1 || isStocked() || (onlyNew && polled === undefined)) {
         await roomMade.promise
         continue
       }
       // The first one does not wait, so that whoever asks soon knows whether the cores answer.
-      const wait = !ready ? 0 : isTight() ? Math.min(waitMs, waitWhileFullMs) : waitMs
+      const isTight = open.anyFull() || (!onlyNew && cap(free()) < perDestination)
+      const wait = !ready && !onlyNew ? 0 : isTight ? Math.min(waitMs, waitWhileFullMs) : waitMs
       const askedAt = performance.now()
       try {
-        const claimed = await claim(wait, stopped.signal)
-        if (!ready) logger.info('the cores answer')
-        ready = true
+        const claimed = await claim(calls, { wait, signal, onlyNew })
+        onAnswer?.()
         // A core that does not wait, as one that is stopping, is not asked in circles.
         if (claimed > 0 || performance.now() - askedAt >= wait / 2) backoff.reset()
-        else await backoff.pause(stopped.signal)
+        else await backoff.pause(signal)
       } catch (error) {
-        if (stopped.signal.aborted) return
+        if (signal.aborted) return
+        onFailure?.(error)
+        await backoff.pause(signal)
+      }
+    }
+  }
+
+  function poll(): Promise<void> {
+    const backoff = options.backoff()
+    return keepAsking(core, {
+      onlyNew: false,
+      signal: stopped.signal,
+      backoff,
+      onAnswer() {
+        if (!ready) logger.info('the cores answer')
+        ready = true
+      },
+      onFailure(error) {
         const { code } = ConnectError.from(error)
         if (ready || backoff.failures() === 0) logger.warn({ code: Code[code] }, 'no core gives work')
         ready = false
-        await backoff.pause(stopped.signal)
-      }
-    }
+      },
+    })
+  }
+
+  function keep(running: Promise<void>) {
+    asking.add(running)
+    void running.finally(() => asking.delete(running))
+  }
+
+  /** Leaves an offer with the core. That one is out of reach shows in the other calls. */
+  function addOffer(url: string, calls: ClaimCalls) {
+    const gone = new AbortController()
+    offers.set(url, gone)
+    const signal = AbortSignal.any([stopped.signal, gone.signal])
+    keep(keepAsking(calls, { onlyNew: true, signal, backoff: options.backoff() }))
+  }
+
+  function removeOffer(url: string) {
+    offers.get(url)?.abort()
+    offers.delete(url)
+    makeRoom()
   }
 
   async function refill(): Promise<void> {
@@ -124,7 +205,7 @@ export function createClaims(options: {
         break
       }
       // The poll meets the same failure and says so.
-      await claim(0, abandon).catch(() => 0)
+      await claim(core, { wait: 0, signal: abandon }).catch(() => 0)
     } while (refillAgain)
   }
 
@@ -135,11 +216,14 @@ export function createClaims(options: {
 
   return {
     start() {
-      polling = poll()
+      keep(poll())
+      followCores({ added: addOffer, removed: removeOffer })
     },
     freed(wasFull) {
       makeRoom()
-      if (isStocked() || (!wasFull && !refillAgain && !isTight())) return
+      // The open poll may have been told of less room than there is now.
+      const isTight = open.anyFull() || (polled ?? perDestination) < perDestination
+      if (isStocked() || (!wasFull && !refillAgain && !isTight)) return
       refillAgain = true
       refilling ??= refill().finally(() => {
         refilling = undefined
@@ -149,7 +233,7 @@ export function createClaims(options: {
     async stop() {
       stopped.abort()
       makeRoom()
-      await Promise.all([polling, refilling])
+      await Promise.all([...asking, refilling])
     },
   }
 }

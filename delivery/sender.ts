@@ -4,6 +4,7 @@ import { DestinationBlockedError, type ResolvedAddress, type Resolver } from '..
 import { type Connection, createConnections } from './connections.ts'
 import { type Failure, failureOf, isConnectionLost, ProtocolError } from './failures.ts'
 import { type Dial, openSocket } from './open-socket.ts'
+import { readAnswer } from './read-answer.ts'
 import { parseRetryAfter } from './retry-after.ts'
 
 /** What an attempt came to, as the core wants to hear it. */
@@ -32,9 +33,6 @@ export interface SenderOptions {
   dial?: Dial | undefined
   ca?: string | undefined
 }
-
-/** Never the core's to say: they follow from the URL and the body. */
-const ownHeaders = new Set(['host', 'content-length', 'connection', 'transfer-encoding', 'expect', 'upgrade'])
 
 /**
  * Sends prepared requests (contract, section 5). Each attempt resolves its destination anew, judges every address and goes to a
@@ -84,25 +82,17 @@ export function createSender(options: SenderOptions): Sender {
     let whole = false
     try {
       onPhase(AttemptPhase.HEADERS)
-      const { statusCode, headers, body } = await connection.client.request({
-        method: 'POST',
+      const { status, headers, isWhole } = await readAnswer(connection.client, {
         path: url.pathname + url.search,
-        headers: Object.fromEntries(
-          Object.entries(request.headers).filter(([name]) => !ownHeaders.has(name.toLowerCase())),
-        ),
-        body: request.body,
+        request,
         signal,
+        maxBytes: responseMaxBytes,
+        onHeaders: () => onPhase(AttemptPhase.BODY),
       })
+      whole = isWhole
+      if (status < 200 || status > 599) throw new ProtocolError('no status of HTTP')
       const retryAfterMs = parseRetryAfter(headers['retry-after'], now())
-      onPhase(AttemptPhase.BODY)
-      let read = 0
-      for await (const chunk of body) {
-        read += (chunk as Buffer).length
-        if (read > responseMaxBytes) break
-      }
-      whole = read <= responseMaxBytes
-      if (statusCode < 200 || statusCode > 599) throw new ProtocolError('no status of HTTP')
-      return { status: statusCode, ...(retryAfterMs === undefined ? {} : { retryAfterMs: BigInt(retryAfterMs) }) }
+      return { status, ...(retryAfterMs === undefined ? {} : { retryAfterMs: BigInt(retryAfterMs) }) }
     } finally {
       if (whole) connections.give(connection)
       else connections.drop(connection)

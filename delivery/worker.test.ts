@@ -77,7 +77,7 @@ function createTestCore() {
       async claimDeliveries(request, { signal }) {
         refuseWhileDown()
         core.claims.push(request)
-        let deliveries = give(request)
+        let deliveries = request.onlyNew ? [] : give(request)
         const timeout = AbortSignal.timeout(request.waitMs)
         const ended = new Promise<void>((resolve) => {
           for (const end of [signal, timeout]) end.addEventListener('abort', () => resolve())
@@ -148,6 +148,7 @@ function createTestSender() {
 function startWorker(options: Partial<WorkerOptions> & Pick<WorkerOptions, 'core' | 'sender'>): DeliveryWorker {
   const worker = createDeliveryWorker({
     workerId: 'test',
+    followCores: () => {},
     concurrency: 20,
     perDestination: 5,
     waitMs: 10_000,
@@ -170,6 +171,29 @@ const deliveries = (destination: string, number: number): Due[] =>
   }))
 
 describe('a worker', () => {
+  it('leaves an offer with each core as it comes, beside its poll, and sends what it is handed', async () => {
+    const [polled, other] = [createTestCore(), createTestCore()]
+    const network = createTestSender()
+    let follower: Parameters<WorkerOptions['followCores']>[0] | undefined
+    const followCores: WorkerOptions['followCores'] = (given) => {
+      follower = given
+      given.added('http://polled', polled.client)
+    }
+    startWorker({ core: polled.client, followCores, sender: network.sender })
+    const offers = ({ core }: typeof other) => core.claims.filter(({ onlyNew }) => onlyNew).length
+    await until('an offer', () => offers(polled) === 1)
+    expect(polled.core.claims.some(({ onlyNew }) => !onlyNew)).toBe(true)
+    follower!.added('http://other', other.client)
+    await until('an offer with the other core', () => offers(other) === 1)
+    other.core.add(...deliveries('new', 1))
+    await until('its report, and the next offer', () => polled.core.recorded.size === 1 && offers(other) === 2)
+    // The core is gone: nothing is asked of it any more, whatever becomes free.
+    follower!.removed('http://other')
+    polled.core.add(...deliveries('due', 5))
+    await until('the rest', () => polled.core.recorded.size === 6)
+    expect(offers(other)).toBe(2)
+  })
+
   it('sends what is due and reports it, each once', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()

@@ -6,7 +6,7 @@ import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { readAtScrape } from '../observability/metrics.ts'
 import { activeContext } from '../observability/tracing.ts'
 import { createBackoff } from './backoff.ts'
-import { createClaims } from './claims.ts'
+import { createClaims, type FollowCores } from './claims.ts'
 import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
 import { observeAttempt } from './observed-attempt.ts'
 import { createOpenDeliveries, type OpenDelivery } from './open-deliveries.ts'
@@ -31,7 +31,9 @@ export interface DeliveryWorker {
 }
 
 export interface WorkerOptions {
+  /** Whichever core is in turn. */
   core: Pick<Client<typeof LeadService>, 'claimDeliveries' | 'renewClaims' | 'recordAttempts'>
+  followCores: FollowCores
   sender: Sender
   /** Names the worker in its claims. */
   workerId: string
@@ -79,7 +81,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   const claims = createClaims({
     ...options,
     metrics,
-    backoff: backoff(),
+    backoff,
     open,
     // A core that hands out but takes nothing back must not make the results pile up.
     room: () => (reports.backlog() > 2 * concurrency + spare() ? 0 : open.places() + spare() - open.ready()),
@@ -125,10 +127,10 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   }
 
   function report(held: OpenDelivery, outcome: Outcome, durationMs: number): void {
-    const { deliveryId, attemptId, claimId } = held.delivery
+    const { deliveryId, attemptId, claimId, attemptNumber, destination } = held.delivery
     const correlationId = held.delivery.headers['x-correlation-id']
     logger.debug({ deliveryId, attemptId, correlationId, outcome: outcome.case, durationMs }, 'attempt over')
-    reports.add({ deliveryId, attemptId, claimId, durationMs, outcome }, held)
+    reports.add({ deliveryId, attemptId, claimId, attemptNumber, destination, durationMs, outcome }, held)
   }
 
   return {

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { obey } from '../obey.ts'
 import { requirePeer } from '../peers.ts'
+import { lockLimit, processEveryMs } from './agenda-settings.ts'
 import { concurrency, destinations } from './contender.ts'
 import type { ProducerCommand } from './producer.ts'
 import { crowded, steadily } from './steady.ts'
@@ -29,7 +30,7 @@ const { MongoBackend } = requirePeer<MongoBackendModule>('@agendajs/mongo-backen
 const options = { writeConcern: { w: 'majority', journal: true } }
 const agenda = new Agenda({
   backend: new MongoBackend({ address, options }),
-  processEvery: 100,
+  processEvery: processEveryMs,
   maxConcurrency: concurrency,
   defaultConcurrency: concurrency,
 })
@@ -37,7 +38,8 @@ agenda.on('error', () => {})
 await agenda.ready
 
 if (role === 'worker') {
-  agenda.define('webhook', ({ attrs }) => sendWebhook(attrs.data), { concurrency })
+  // Without a limit it locks its whole backlog, one job a call, before it begins with the first.
+  agenda.define('webhook', ({ attrs }) => sendWebhook(attrs.data), { concurrency, lockLimit })
   await agenda.start()
 }
 

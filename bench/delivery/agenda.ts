@@ -1,5 +1,6 @@
 import { installPeers, peerVersion } from '../peers.ts'
 import { startObedient } from '../processes.ts'
+import { lockLimit, processEveryMs } from './agenda-settings.ts'
 import { type Contender, concurrency } from './contender.ts'
 import { startOwnCore } from './ours.ts'
 import { producing } from './producer.ts'
@@ -7,7 +8,7 @@ import { producing } from './producer.ts'
 /** Agenda on the engine that ours runs on. */
 export const agenda: Contender = {
   name: 'Agenda',
-  about: `Agenda ${peerVersion('agenda')} on the same MongoDB engine, journaled writes, concurrency ${concurrency}, processEvery 100 ms (5 s as it comes), its other settings as they come; the job's document is its log`,
+  about: `Agenda ${peerVersion('agenda')} on the same MongoDB engine, journaled writes, concurrency ${concurrency}, lockLimit ${lockLimit} (none as it comes), processEvery ${processEveryMs} ms (5 s as it comes), its other settings as they come; the job's document is its log`,
   async start(receiverPort) {
     await installPeers()
     // The core is there for its engine alone; it idles.

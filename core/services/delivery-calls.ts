@@ -60,7 +60,7 @@ export function workerCalls({
 }: CoreContext): Pick<Calls, 'claimDeliveries' | 'renewClaims' | 'recordAttempts'> {
   const times = { deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS, leaseMs: config.DELIVERY_LEASE_MS }
   return {
-    async claimDeliveries({ workerId, limit, perDestination, underWay, waitMs }, context) {
+    async claimDeliveries({ workerId, limit, perDestination, underWay, waitMs, onlyNew }, context) {
       if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       const claimed = await deliveryClaims.claim({
         workerId,
@@ -68,6 +68,7 @@ export function workerCalls({
         perDestination,
         underWay: new Map(Object.entries(underWay)),
         waitMs,
+        onlyNew,
         signal: context.signal,
       })
       return { deliveries: claimed.map((delivery) => toClaimed(delivery, times)) }

@@ -11,7 +11,6 @@ import {
   ResponseClass,
 } from '#proto/lead/v1/delivery_pb.js'
 import { type AttemptView, viewAttempts } from '../deliveries.ts'
-import type { ClaimedDelivery } from '../delivery-claims.ts'
 import type { AttemptResult } from '../delivery-results.ts'
 import type {
   AttemptFacts,
@@ -19,6 +18,7 @@ import type {
   FailureReason as Reason,
   DeliveryStatus as Status,
 } from '../delivery-states.ts'
+import type { ClaimedDelivery } from '../ready-requests.ts'
 import type { Delivery } from '../store/deliveries.ts'
 
 /** An enum's value by its public name: the name of the value itself in lower case. */
@@ -74,10 +74,13 @@ export function fromResult({
   attemptId,
   claimId,
   durationMs,
+  attemptNumber,
+  destination,
   outcome,
 }: AttemptResultMessage): AttemptResult | undefined {
   const facts = fromOutcome(outcome)
-  return facts && { deliveryId, attemptId, claimId, durationMs, facts }
+  const claimed = attemptNumber > 0 && destination !== '' ? { attemptNumber, subscriptionId: destination } : undefined
+  return facts && { deliveryId, attemptId, claimId, durationMs, facts, ...(claimed && { claimed }) }
 }
 
 function fromOutcome(outcome: AttemptResultMessage['outcome']): AttemptFacts | 'released' | undefined {

@@ -1,7 +1,7 @@
-import { type Binary, type Collection, type Filter, MongoBulkWriteError } from 'mongodb'
+import type { Binary, Collection, Filter } from 'mongodb'
 import type { AttemptOutcome, DeliveryStatus } from '../delivery-states.ts'
-import { duplicateKey, isDuplicateKey } from './faults.ts'
-import { createGroupedInserts } from './grouped-inserts.ts'
+import { isDuplicateKey } from './faults.ts'
+import { insertEach } from './insert-each.ts'
 import type { SubscriptionAuditEntry } from './lead-subscriptions.ts'
 
 /** One attempt; its number is its place in the list. The latest stands where its delivery stands. */
@@ -45,12 +45,22 @@ export interface Delivery {
   dueAt?: Date
 }
 
+/** Whose a delivery is while it is being sent. */
+export interface DeliveryClaim {
+  claimId: string
+  workerId: string
+  at: Date
+  /** When the subscription was read that it goes by: its answer says nothing of what was set up after that. */
+  knownAt: Date
+  /** The one before it had ended without a result. */
+  tookOver?: boolean
+}
+
 /** What the queue keeps in the same document. */
 export interface QueueFields {
   /** The subscription again: see the indexes. */
   destination: string
-  /** `tookOver`: the one before it had ended without a result. */
-  claim?: { claimId: string; workerId: string; at: Date; tookOver?: boolean }
+  claim?: DeliveryClaim
   /** The trace in which it was made (W3C Trace Context), where there was one. */
   traceparent?: string
   /** The attempt that follows by itself. */
@@ -76,6 +86,7 @@ export interface NewDelivery extends Delivery {
   body?: Uint8Array
   heldDueAt?: Date
   deleteAt?: Date
+  claim?: DeliveryClaim
   traceparent?: string
 }
 
@@ -88,10 +99,8 @@ export interface DeliveryQuery {
 }
 
 export interface DeliveryStore {
-  /** False when the operation has been done. */
-  insert(delivery: NewDelivery): Promise<boolean>
-  /** Inserts those whose operation has not been done. */
-  insertMissing(deliveries: NewDelivery[]): Promise<void>
+  /** Of each: false when its operation has been done. */
+  insertEach(deliveries: NewDelivery[]): Promise<PromiseSettledResult<boolean>[]>
   find(deliveryId: string): Promise<Delivery | undefined>
   findByAttempt(attemptId: string): Promise<Delivery | undefined>
   findByOperation(key: string): Promise<Delivery | undefined>
@@ -113,8 +122,6 @@ export interface ManualRetry {
 const withoutBody = { projection: { body: 0 } } as const
 
 export function createDeliveryStore({ deliveries }: { deliveries: Collection<DeliveryDocument> }): DeliveryStore {
-  const insertGrouped = createGroupedInserts(deliveries)
-
   async function findOne(filter: Filter<DeliveryDocument>) {
     const found = await deliveries.findOne(filter, withoutBody)
     return found ? toDelivery(found) : undefined
@@ -126,16 +133,7 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
   }
 
   return {
-    insert: (delivery) => insertGrouped(toDocument(delivery)),
-
-    async insertMissing(missing) {
-      try {
-        await deliveries.insertMany(missing.map(toDocument), { ordered: false })
-      } catch (error) {
-        const failures = error instanceof MongoBulkWriteError ? [error.writeErrors].flat() : []
-        if (failures.length === 0 || !failures.every(({ code }) => code === duplicateKey)) throw error
-      }
-    },
+    insertEach: (missing) => insertEach(deliveries, missing.map(toDocument)),
 
     find: (deliveryId) => findOne({ _id: deliveryId }),
     findByAttempt: (attemptId) => findOne({ 'attempts.attemptId': attemptId }),

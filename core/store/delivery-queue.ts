@@ -1,6 +1,12 @@
 import type { Binary, Collection } from 'mongodb'
 import type { AttemptOutcome } from '../delivery-states.ts'
-import { type Delivery, type DeliveryDocument, type QueueFields, toDelivery } from './deliveries.ts'
+import {
+  type Delivery,
+  type DeliveryAttempt,
+  type DeliveryClaim,
+  type DeliveryDocument,
+  toDelivery,
+} from './deliveries.ts'
 import { settlementWrites } from './delivery-settlements.ts'
 import { type LeadSubscription, type LeadSubscriptionDocument, toSubscription } from './lead-subscriptions.ts'
 
@@ -11,14 +17,14 @@ export interface Candidates {
   deliveryIds: string[]
 }
 
-export interface Claim {
-  claimId: string
-  workerId: string
-  at: Date
+export interface Claim extends DeliveryClaim {
   leaseUntil: Date
 }
 
-export interface TakenDelivery extends Delivery {
+/** A delivery as it is sent. */
+export interface TakenDelivery extends Pick<Delivery, 'deliveryId' | 'subscriptionId'> {
+  /** The latest one is to be sent. */
+  attempts: Pick<DeliveryAttempt, 'attemptId' | 'correlationId'>[]
   body: Uint8Array
   /** Its last claim had ended without a result. */
   tookOver: boolean
@@ -27,7 +33,7 @@ export interface TakenDelivery extends Delivery {
 
 /** A delivery as the judge of results needs it. */
 export interface QueuedDelivery extends Delivery {
-  claim?: QueueFields['claim']
+  claim?: DeliveryClaim
   releasedClaimId?: string
 }
 
@@ -35,10 +41,11 @@ export interface QueuedDelivery extends Delivery {
 export type Settlement = { deliveryId: string; claimId: string; at: Date } & (
   | {
       kind: 'outcome'
-      /** The attempt's place in the list. */
+      attemptId: string
+      /** Its place in the list, which is the last. */
       index: number
       outcome: AttemptOutcome
-      verdict?: NonNullable<QueueFields['verdict']>
+      verdict?: NonNullable<DeliveryDocument['verdict']>
       retry?: { attemptId: string; correlationId: string; dueAt: Date }
       deleteAt?: Date
     }
@@ -125,7 +132,8 @@ export function createDeliveryQueue({
       }))
     },
 
-    async take(deliveryIds, { claimId, workerId, at, leaseUntil }) {
+    async take(deliveryIds, { leaseUntil, ...claim }) {
+      const { claimId, at } = claim
       const nextAttempt = {
         attemptId: '$next.attemptId',
         correlationId: '$next.correlationId',
@@ -140,13 +148,7 @@ export function createDeliveryQueue({
               $cond: [isMissing('$next'), '$attempts', { $concatArrays: ['$attempts', [nextAttempt]] }],
             },
             status: 'sending',
-            claim: {
-              $cond: [
-                isMissing('$claim'),
-                { $literal: { claimId, workerId, at } },
-                { $literal: { claimId, workerId, at, tookOver: true } },
-              ],
-            },
+            claim: { $cond: [isMissing('$claim'), { $literal: claim }, { $literal: { ...claim, tookOver: true } }] },
             dueAt: leaseUntil,
             updatedAt: at,
           },
@@ -155,13 +157,18 @@ export function createDeliveryQueue({
       ])
       if (modifiedCount === 0) return []
       const taken = await deliveries
-        .find({ _id: { $in: deliveryIds }, 'claim.claimId': claimId }, { batchSize: deliveryIds.length + 1 })
+        .find(
+          { _id: { $in: deliveryIds }, 'claim.claimId': claimId },
+          { projection: whatIsSent, batchSize: deliveryIds.length + 1 },
+        )
         .toArray()
-      return taken.map((document) => ({
-        ...toDelivery(document),
-        body: bytesOf(document.body),
-        tookOver: document.claim?.tookOver === true,
-        ...(document.traceparent && { traceparent: document.traceparent }),
+      return taken.map(({ _id, subscriptionId, attempts, body, claim: { tookOver = false } = {}, traceparent }) => ({
+        deliveryId: _id,
+        subscriptionId,
+        attempts,
+        body: bytesOf(body),
+        tookOver,
+        ...(traceparent && { traceparent }),
       }))
     },
 
@@ -194,6 +201,7 @@ export function createDeliveryQueue({
     },
 
     async settle(settlements) {
+      if (settlements.length === 0) return 0
       const { modifiedCount } = await deliveries.bulkWrite(settlementWrites(settlements), { ordered: false })
       return modifiedCount
     },
@@ -206,6 +214,15 @@ export function createDeliveryQueue({
     },
   }
 }
+
+const whatIsSent = {
+  subscriptionId: 1,
+  body: 1,
+  'attempts.attemptId': 1,
+  'attempts.correlationId': 1,
+  'claim.tookOver': 1,
+  traceparent: 1,
+} as const
 
 const isMissing = (field: string) => ({ $eq: [{ $type: field }, 'missing'] })
 

@@ -1,4 +1,4 @@
-import type { AnyBulkWriteOperation, Document } from 'mongodb'
+import type { AnyBulkWriteOperation, Document, Filter } from 'mongodb'
 import type { DeliveryDocument } from './deliveries.ts'
 import type { Settlement } from './delivery-queue.ts'
 
@@ -14,22 +14,31 @@ export function settlementWrites(settlements: Settlement[]): AnyBulkWriteOperati
     if (group.length > 1 && first?.kind === 'outcome') return together(group as [Ended, ...Ended[]])
     const [{ deliveryId, claimId }] = group as [Settlement]
     const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId }
-    return { updateOne: { filter, update: settlementUpdate(first as Settlement) } }
+    const attempt = first?.kind === 'outcome' ? isLatest(first.index, first.attemptId) : {}
+    return { updateOne: { filter: { ...filter, ...attempt }, update: settlementUpdate(first as Settlement) } }
   })
 }
+
+/** That the attempt is the last of its delivery. */
+const isLatest = (index: number, attemptId: string | { $in: string[] }): Filter<DeliveryDocument> => ({
+  attempts: { $size: index + 1 },
+  [`attempts.${index}.attemptId`]: attemptId,
+})
 
 /** Equal for settlements that differ in nothing but the delivery and how long its attempt took. */
 function sameEnd(settlement: Settlement): string {
   if (settlement.kind === 'release' || settlement.retry || settlement.verdict) return settlement.deliveryId
-  const { claimId, index, at, deleteAt } = settlement
-  const { durationMs, ...outcome } = settlement.outcome
-  if (durationMs === undefined) return settlement.deliveryId
-  return JSON.stringify([claimId, index, at, deleteAt, Object.entries(outcome).sort()])
+  const { claimId, index, at, deleteAt, outcome } = settlement
+  if (outcome.durationMs === undefined) return settlement.deliveryId
+  const { status, responseClass, responseStatus, failureReason, failurePhase } = outcome
+  const end = [status, responseClass, responseStatus, failureReason, failurePhase]
+  return [claimId, index, at.getTime(), deleteAt?.getTime(), ...end].join(' ')
 }
 
 function together(group: [Ended, ...Ended[]]): AnyBulkWriteOperation<DeliveryDocument> {
   const [{ claimId, index, at, deleteAt, outcome }] = group
   const ids = group.map(({ deliveryId }) => deliveryId)
+  const attemptIds = group.map(({ attemptId }) => attemptId)
   const place = { $indexOfArray: [{ $literal: ids }, '$_id'] }
   const durationMs = { $arrayElemAt: [{ $literal: group.map((each) => each.outcome.durationMs) }, place] }
   const attempt = {
@@ -43,7 +52,12 @@ function together(group: [Ended, ...Ended[]]): AnyBulkWriteOperation<DeliveryDoc
   const gone = ['claim', 'dueAt', ...(outcome.status === 'accepted' ? ['body'] : [])]
   return {
     updateMany: {
-      filter: { _id: { $in: ids }, status: 'sending', 'claim.claimId': claimId },
+      filter: {
+        _id: { $in: ids },
+        status: 'sending',
+        'claim.claimId': claimId,
+        ...isLatest(index, { $in: attemptIds }),
+      },
       update: [
         { $set: { status: outcome.status, attempts, updatedAt: at, ...(deleteAt && { deleteAt }) } },
         { $unset: gone },

@@ -148,8 +148,11 @@ describe('a lead', () => {
     const { subscriptionId } = await subscribe('/401')
     const { leadId } = await deliver(subscriptionId)
     await whenLatestIs(leadId, DeliveryStatus.FAILED)
-    const { subscription } = await leads.getSubscription({ subscriptionId })
-    expect(subscription?.status).toBe(SubscriptionStatus.DISABLED)
+    // The answer is in the books first, and acted on next.
+    await until('the subscription to be disabled', async () => {
+      const { subscription } = await leads.getSubscription({ subscriptionId })
+      return subscription?.status === SubscriptionStatus.DISABLED || undefined
+    })
   })
 
   it('that meets a reset is scheduled again, with where and why and no more', async () => {

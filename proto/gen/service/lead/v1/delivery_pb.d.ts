@@ -406,6 +406,13 @@ export declare type ClaimDeliveriesRequest = Message<"service.lead.v1.ClaimDeliv
    * @generated from field: uint32 wait_ms = 5;
    */
   waitMs: number;
+
+  /**
+   * Takes nothing that is in the queue already, and waits for what this core keeps next: a worker leaves such a call with each core.
+   *
+   * @generated from field: bool only_new = 6;
+   */
+  onlyNew: boolean;
 };
 
 /**
@@ -500,6 +507,13 @@ export declare type ClaimedDelivery = Message<"service.lead.v1.ClaimedDelivery">
    * @generated from field: string traceparent = 10;
    */
   traceparent: string;
+
+  /**
+   * 1 for the first attempt.
+   *
+   * @generated from field: uint32 attempt_number = 11;
+   */
+  attemptNumber: number;
 };
 
 /**
@@ -649,6 +663,18 @@ export declare type AttemptResult = Message<"service.lead.v1.AttemptResult"> & {
     value: AttemptReleased;
     case: "released";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Both as they were claimed. Left out: the core looks them up, which costs a question more.
+   *
+   * @generated from field: uint32 attempt_number = 8;
+   */
+  attemptNumber: number;
+
+  /**
+   * @generated from field: string destination = 9;
+   */
+  destination: string;
 };
 
 /**

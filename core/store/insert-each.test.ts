@@ -1,11 +1,17 @@
 import { MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
-import { createGroupedInserts } from './grouped-inserts.ts'
+import { createGroupedCalls } from '../grouped-calls.ts'
+import { insertEach } from './insert-each.ts'
+
+interface Letter {
+  _id: string
+  text?: string
+}
 
 const { uri, name } = testDatabase()
 const client = new MongoClient(uri, { monitorCommands: true })
-const letters = client.db(name).collection<{ _id: string; text?: string }>('letters')
+const letters = client.db(name).collection<Letter>('letters')
 let calls = 0
 beforeAll(async () => {
   await client.connect()
@@ -18,7 +24,7 @@ afterAll(() => client.close())
 
 describe('grouped inserts', () => {
   it('write what comes at once in few calls, and say of each whether its place was free', async () => {
-    const insert = createGroupedInserts(letters)
+    const insert = createGroupedCalls((documents: Letter[]) => insertEach(letters, documents))
     const documents = Array.from({ length: 300 }, (_, index) => ({ _id: `l${index}`, text: `${index % 290}` }))
     const outcomes = await Promise.all(documents.map(insert))
     expect(outcomes.filter(Boolean)).toHaveLength(290)
@@ -27,7 +33,7 @@ describe('grouped inserts', () => {
   })
 
   it('fail for the one that the store does not take, and for no other', async () => {
-    const insert = createGroupedInserts(letters)
+    const insert = createGroupedCalls((documents: Letter[]) => insertEach(letters, documents))
     const huge = { _id: 'huge', text: 'x'.repeat(17 * 1024 * 1024) }
     const outcomes = await Promise.allSettled([insert({ _id: 'fits', text: 'fits' }), insert(huge)])
     expect(outcomes[1]?.status).toBe('rejected')
@@ -39,7 +45,8 @@ describe('grouped inserts', () => {
   it('fail when the database is away', async () => {
     const away = new MongoClient(uri)
     await away.connect()
-    const insert = createGroupedInserts(away.db(name).collection<{ _id: string }>('letters'))
+    const gone = away.db(name).collection<Letter>('letters')
+    const insert = createGroupedCalls((documents: Letter[]) => insertEach(gone, documents))
     await away.close()
     await expect(insert({ _id: 'late' })).rejects.toThrow()
   })

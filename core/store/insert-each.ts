@@ -1,0 +1,26 @@
+import { type Collection, type Document, MongoBulkWriteError, type OptionalUnlessRequiredId } from 'mongodb'
+import { duplicateKey } from './faults.ts'
+
+/**
+ * Inserts documents with one call, and says of each whether its places in unique indexes were free. Errors: one that concerns a
+ * document is its own; any other is everybody's.
+ */
+export async function insertEach<T extends Document>(
+  collection: Collection<T>,
+  documents: T[],
+): Promise<PromiseSettledResult<boolean>[]> {
+  try {
+    await collection.insertMany(documents as OptionalUnlessRequiredId<T>[], { ordered: false })
+    return documents.map(() => ({ status: 'fulfilled', value: true }))
+  } catch (error) {
+    const failures = error instanceof MongoBulkWriteError ? [error.writeErrors].flat() : []
+    const isWhole = failures.length === 0 || (error as MongoBulkWriteError).result.getWriteConcernError() !== undefined
+    if (isWhole) throw error
+    const byIndex = new Map(failures.map((failure) => [failure.index, failure]))
+    return documents.map((_, index) => {
+      const failure = byIndex.get(index)
+      if (failure !== undefined && failure.code !== duplicateKey) return { status: 'rejected', reason: error }
+      return { status: 'fulfilled', value: failure === undefined }
+    })
+  }
+}
