@@ -1,0 +1,232 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { DemoFile } from '../../core/demo-seed.ts'
+import { engineUri } from '../../core/store/embedded/engine-place.ts'
+import { freePort, type StartedProcess, startProcess } from '../support/spawned-process.ts'
+import { until } from '../support/until.ts'
+import { type Link, startLink } from './link.ts'
+
+/** A process of the service, which can be hurt. */
+export interface Part {
+  name: string
+  /** Where it listens itself. */
+  url: string
+  pid(): number
+  output(): string
+  start(): Promise<void>
+  /** SIGKILL. */
+  kill(): Promise<void>
+  /** SIGTERM; how long it took, in milliseconds, and how it ended. */
+  stop(): Promise<{ ms: number; code: number | null }>
+  signal(signal: NodeJS.Signals): void
+  /** Its clock goes by so many milliseconds from now on. */
+  moveClock(ms: number): Promise<void>
+}
+
+export interface Core extends Part {
+  /** Its way to the engine. */
+  link: Link
+}
+
+export interface Gateway extends Part {
+  /** The visitors' way to it. */
+  link: Link
+  /** Where that begins. */
+  publicUrl: string
+}
+
+export interface Engine {
+  /** Straight to it. */
+  uri: string
+  pid(): number
+  /** What its host has written. */
+  output(): string
+  kill(): void
+  signal(signal: NodeJS.Signals): void
+  /** No write to any file gets through any more (EFBIG), to the running engine and to those that are started after it. */
+  fillDisk(): Promise<void>
+  emptyDisk(): Promise<void>
+}
+
+export interface Service {
+  demo: DemoFile
+  deliveryToken: string
+  engine: Engine
+  cores: Core[]
+  gateways: Gateway[]
+  workers: Part[]
+  stop(): Promise<void>
+}
+
+export interface ServiceOptions {
+  cores?: number
+  gateways?: number
+  workers?: number
+  chance?: () => number
+  env?: Record<string, string>
+}
+
+export const leaseMs = 1_500
+
+/** Every part as a process of its own over one engine, with a link that can be broken before each core's engine and each gateway. */
+export async function startService(options: ServiceOptions = {}): Promise<Service> {
+  const { cores = 2, gateways = 2, workers = 2, chance, env = {} } = options
+  const dataDir = await mkdtemp(join(tmpdir(), 'service-chaos-'))
+  const shared = {
+    DATA_DIR: dataDir,
+    LOG_LEVEL: 'warn',
+    RATE_LIMIT_FACTOR: '100000',
+    HEARTBEAT_SECONDS: '1',
+    DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32',
+    DELIVERY_LEASE_MS: String(leaseMs),
+    MONGODB_TIMEOUT_MS: '2000',
+    ...env,
+  }
+  const { engine, stop: stopEngine } = await startEngine(dataDir)
+  const socketPath = join(dataDir, 'engine.sock')
+
+  const coreParts: Core[] = []
+  // One after the other: the first makes the secrets and the demo.
+  for (let index = 0; index < cores; index += 1) {
+    const link = await startLink(socketPath, chance)
+    const uri = `mongodb://127.0.0.1:${link.port}/?directConnection=true&w=1&journal=true`
+    const core = await newPart('core/main.ts', `core ${index + 1}`, 'CORE_PORT', { ...shared, MONGODB_URI: uri })
+    coreParts.push({ ...core, link })
+  }
+  const urls = coreParts.map(({ url }) => url)
+  const gatewayParts = await Promise.all(
+    Array.from({ length: gateways }, async (_, index): Promise<Gateway> => {
+      const preferred = [...urls.slice(index % cores), ...urls.slice(0, index % cores)].join(',')
+      const settings = { ...shared, CORE_URLS: preferred }
+      const gateway = await newPart('gateway/main.ts', `gateway ${index + 1}`, 'GATEWAY_PORT', settings)
+      const link = await startLink(Number(new URL(gateway.url).port), chance)
+      return { ...gateway, link, publicUrl: `http://127.0.0.1:${link.port}` }
+    }),
+  )
+  const workerParts = await Promise.all(
+    Array.from({ length: workers }, (_, index) =>
+      newPart('delivery/main.ts', `worker ${index + 1}`, 'DELIVERY_PORT', { ...shared, CORE_URLS: urls.join(',') }),
+    ),
+  )
+
+  return {
+    demo: JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8')),
+    deliveryToken: await readFile(join(dataDir, 'delivery.token'), 'utf8'),
+    engine,
+    cores: coreParts,
+    gateways: gatewayParts,
+    workers: workerParts,
+    async stop() {
+      await Promise.all([...gatewayParts, ...workerParts].map((part) => part.stop()))
+      await Promise.all(coreParts.map((part) => part.stop()))
+      await stopEngine()
+      await Promise.all([...coreParts, ...gatewayParts].map(({ link }) => link.close()))
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A process of the given kind on a port of its own, started. */
+async function newPart(entry: string, name: string, portSetting: string, env: Record<string, string>): Promise<Part> {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const clock = join(env.DATA_DIR ?? '', `clock of ${name}`)
+  await writeFile(clock, '0')
+  let running: StartedProcess
+
+  async function start() {
+    running = await startProcess({
+      entry,
+      name,
+      env: { ...env, [portSetting]: String(port), CHAOS_CLOCK: clock },
+      preload: ['test/chaos/moved-clock.ts'],
+      readyUrl: `${url}/livez`,
+    })
+  }
+
+  await start()
+  await until(`${name} to be ready`, () => isReady(url))
+  return {
+    name,
+    url,
+    start,
+    pid: () => running.pid,
+    output: () => running.output(),
+    async kill() {
+      running.kill('SIGKILL')
+      await running.exited
+    },
+    async stop() {
+      const began = performance.now()
+      running.kill('SIGCONT')
+      await running.stop()
+      return { ms: performance.now() - began, code: (await running.exited).code }
+    },
+    signal: (signal) => running.kill(signal),
+    moveClock: (ms) => writeFile(clock, String(ms)),
+  }
+}
+
+export async function isReady(url: string): Promise<boolean> {
+  const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined)
+  await answer?.body?.cancel()
+  return answer?.status === 200
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+const run = promisify(execFile)
+
+async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): Promise<void> }> {
+  const holder = await startProcess({ entry: 'test/support/engine-holder.ts', name: 'engine', args: [dataDir] })
+  const pid = () => Number([...holder.output().matchAll(/"enginePid":(\d+)/g)].at(-1)?.[1])
+  await until('the engine', () => holder.output().includes('"msg":"attached"'))
+
+  const signal = (name: NodeJS.Signals) => {
+    try {
+      process.kill(pid(), name)
+    } catch {
+      // It is gone already, and the next one is not there yet.
+    }
+  }
+  const limitOf = (id: number | string, limit: string) =>
+    run('prlimit', ['--pid', String(id), `--fsize=${limit}:`]).catch(() => {})
+  /** First who starts the engines: those to come inherit it. One that is just starting has not said its name yet. */
+  async function limitFiles(limit: string) {
+    await limitOf(holder.pid, limit)
+    const children = await readFile(`/proc/${holder.pid}/task/${holder.pid}/children`, 'utf8')
+    await Promise.all(
+      children
+        .split(' ')
+        .filter(Boolean)
+        .map((id) => limitOf(id, limit)),
+    )
+  }
+
+  return {
+    engine: {
+      output: () => holder.output(),
+      uri: engineUri(dataDir),
+      pid,
+      kill: () => signal('SIGKILL'),
+      signal,
+      fillDisk: () => limitFiles('4096'),
+      emptyDisk: () => limitFiles('unlimited'),
+    },
+    async stop() {
+      signal('SIGCONT')
+      const last = pid()
+      await holder.stop()
+      await until('the engine to end', () => !isAlive(last))
+    },
+  }
+}
