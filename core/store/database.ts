@@ -9,6 +9,7 @@ import {
   MongoClient,
   MongoServerError,
 } from 'mongodb'
+import { failOnClosedSockets } from './closed-sockets.ts'
 import type { CommandDocument } from './commands.ts'
 import type { ConversationDocument } from './conversations.ts'
 import type { DeliveryDocument } from './deliveries.ts'
@@ -151,6 +152,7 @@ const indexes: IndexPlan[] = [
  * Every acknowledged write is journaled, and on a replica set held by the majority.
  */
 export async function openDatabase(settings: { uri: string; name: string; timeoutMs: number }): Promise<Database> {
+  failOnClosedSockets()
   const client = new MongoClient(settings.uri, {
     appName: 'service-core',
     readPreference: 'primary',

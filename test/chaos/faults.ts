@@ -107,6 +107,7 @@ export const faults = {
   },
 
   async 'disk-full'({ engine }, { lastsMs }) {
+    if (!engine.hasOwnDisk) return 'disk not full: no mount namespaces here'
     return inTurn('disk', async () => {
       await engine.fillDisk()
       await delay(lastsMs)

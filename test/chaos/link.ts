@@ -56,7 +56,8 @@ export async function startLink(target: number | string, chance: () => number = 
     })
     from.on('end', () => to.end())
     from.on('error', () => {})
-    from.on('close', () => to.destroy())
+    // As a server's machine does whose process is gone, or never was there.
+    from.on('close', () => (clients.has(to) ? to.resetAndDestroy() : to.destroy()))
   }
 
   return {

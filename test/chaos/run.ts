@@ -77,7 +77,6 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
         const ready = await Promise.all(parts.map(({ url }) => isReady(url)))
         return ready.filter((each) => !each).length
       })
-      if (recorder.entries.some(({ kind }) => kind === 'stuck')) say(service.engine.output())
       over.abort()
       const sending = Promise.all([...arrivals, ...others]).then(() => Promise.all(visitors.map(({ sent }) => sent)))
       await Promise.race([sending, delay(stillMs)])

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { DemoFile } from '../../core/demo-seed.ts'
-import { engineUri } from '../../core/store/embedded/engine-place.ts'
+import { enginePlace } from '../../core/store/embedded/engine-place.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/spawned-process.ts'
 import { until } from '../support/until.ts'
 import { type Link, startLink } from './link.ts'
@@ -42,11 +42,11 @@ export interface Engine {
   /** Straight to it. */
   uri: string
   pid(): number
-  /** What its host has written. */
-  output(): string
   kill(): void
   signal(signal: NodeJS.Signals): void
-  /** No write to any file gets through any more (EFBIG), to the running engine and to those that are started after it. */
+  /** Without one its disk cannot be filled: this machine lets no user make a mount namespace. */
+  hasOwnDisk: boolean
+  /** To the last byte. */
   fillDisk(): Promise<void>
   emptyDisk(): Promise<void>
 }
@@ -185,9 +185,26 @@ function isAlive(pid: number): boolean {
 }
 
 const run = promisify(execFile)
+const diskSize = '512m'
+
+/** A mount namespace of its own, for which one needs not be root: the database's folder is a small disk in it. */
+async function ownDisk(databaseDir: string): Promise<string[]> {
+  const unshare = ['unshare', '--user', '--map-root-user', '--mount']
+  const mount = `mount -t tmpfs -o size=${diskSize} tmpfs "$0"`
+  const [program = '', ...args] = [...unshare, 'sh', '-c', mount, databaseDir]
+  await mkdir(databaseDir)
+  const isAllowed = await run(program, args).then(
+    () => true,
+    () => false,
+  )
+  return isAllowed ? [...unshare, 'sh', '-c', `${mount} && exec "$@"`, databaseDir] : []
+}
 
 async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): Promise<void> }> {
-  const holder = await startProcess({ entry: 'test/support/engine-holder.ts', name: 'engine', args: [dataDir] })
+  const { databaseDir, uri } = enginePlace(dataDir)
+  const through = await ownDisk(databaseDir)
+  const entry = 'test/support/engine-holder.ts'
+  const holder = await startProcess({ entry, name: 'engine', args: [dataDir], through })
   const pid = () => Number([...holder.output().matchAll(/"enginePid":(\d+)/g)].at(-1)?.[1])
   await until('the engine', () => holder.output().includes('"msg":"attached"'))
 
@@ -198,29 +215,19 @@ async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): P
       // It is gone already, and the next one is not there yet.
     }
   }
-  const limitOf = (id: number | string, limit: string) =>
-    run('prlimit', ['--pid', String(id), `--fsize=${limit}:`]).catch(() => {})
-  /** First who starts the engines: those to come inherit it. One that is just starting has not said its name yet. */
-  async function limitFiles(limit: string) {
-    await limitOf(holder.pid, limit)
-    const children = await readFile(`/proc/${holder.pid}/task/${holder.pid}/children`, 'utf8')
-    await Promise.all(
-      children
-        .split(' ')
-        .filter(Boolean)
-        .map((id) => limitOf(id, limit)),
-    )
-  }
+  // As its own namespace sees it.
+  const filler = join(`/proc/${holder.pid}/root`, databaseDir, 'filler')
 
   return {
     engine: {
-      output: () => holder.output(),
-      uri: engineUri(dataDir),
+      uri,
       pid,
       kill: () => signal('SIGKILL'),
       signal,
-      fillDisk: () => limitFiles('4096'),
-      emptyDisk: () => limitFiles('unlimited'),
+      hasOwnDisk: through.length > 0,
+      // It ends when there is no room left for a single byte.
+      fillDisk: () => run('dd', ['if=/dev/zero', `of=${filler}`, 'bs=64k']).then(fail, () => {}),
+      emptyDisk: () => rm(filler, { force: true }),
     },
     async stop() {
       signal('SIGCONT')
@@ -229,4 +236,8 @@ async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): P
       await until('the engine to end', () => !isAlive(last))
     },
   }
+}
+
+function fail() {
+  throw new Error('the disk is larger than it should be')
 }

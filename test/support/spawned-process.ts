@@ -20,6 +20,8 @@ export type ProcessSpec = {
   name: string
   args?: string[]
   env?: Record<string, string>
+  /** A program with its arguments that becomes Node in the end, as `exec` does. */
+  through?: string[]
   /** Files that Node loads before the entry, from the project's root. */
   preload?: string[]
   /** The process counts as started once this answers 200; without it, at once. */
@@ -53,9 +55,10 @@ export async function stopStarted(): Promise<void> {
  * @throws with its output, when it ends or is not ready within 30 seconds
  */
 export const startProcess = async (spec: ProcessSpec): Promise<StartedProcess> => {
-  const { entry, name, args = [], env = {}, preload = [], readyUrl } = spec
+  const { entry, name, args = [], env = {}, through = [], preload = [], readyUrl } = spec
   const preloaded = ['test/support/end-with-parent.ts', ...preload].flatMap((file) => ['--import', join(root, file)])
-  const child = spawn(process.execPath, [...preloaded, join(root, entry), ...args], {
+  const [program = '', ...rest] = [...through, process.execPath, ...preloaded, join(root, entry), ...args]
+  const child = spawn(program, rest, {
     cwd: root,
     env: {
       ...Object.fromEntries(inherited.flatMap((key) => (process.env[key] ? [[key, process.env[key]]] : []))),
