@@ -9,7 +9,7 @@ import { coreRouterOptions, coreRoutes } from './services/router.ts'
 export interface CoreServer {
   /** Where it listens. */
   port: number
-  /** Stops taking calls and ends those that are open. */
+  /** Takes no more calls, ends those that wait or stream, and lets the others finish within `finishWithinMs`. */
   close(): Promise<void>
 }
 
@@ -17,6 +17,9 @@ export interface CoreServer {
 export function inMemoryTransport(core: CoreContext): Transport {
   return createRouterTransport(coreRoutes(core), { router: coreRouterOptions(core) })
 }
+
+/** Shorter than whoever stops the process waits. */
+const finishWithinMs = 5_000
 
 /** What a client that speaks HTTP/2 without asking says first (RFC 9113, section 3.4). */
 const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n')
@@ -43,14 +46,26 @@ export async function serveCore(
   })
   const http1Server = http.createServer(services)
   const http2Server = http2.createServer({ settings: { initialWindowSize: 4 * 1024 * 1024 } }, services)
-  http2Server.on('session', (session) => session.setLocalWindowSize(16 * 1024 * 1024))
+  const http2Sessions = new Set<http2.ServerHttp2Session>()
+  http2Server.on('session', (session) => {
+    session.setLocalWindowSize(16 * 1024 * 1024)
+    http2Sessions.add(session)
+    session.on('close', () => http2Sessions.delete(session))
+  })
   const sockets = new Set<net.Socket>()
+  /** Those that have said nothing yet. */
+  const silent = new Set<net.Socket>()
 
   const server = net.createServer((socket) => {
     sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket))
+    silent.add(socket)
+    socket.on('close', () => {
+      sockets.delete(socket)
+      silent.delete(socket)
+    })
     socket.on('error', () => socket.destroy())
     socket.once('readable', () => {
+      silent.delete(socket)
       const start = socket.read() as Buffer | null
       if (start === null) return
       socket.unshift(start)
@@ -71,11 +86,13 @@ export async function serveCore(
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))
       shutdown.abort()
-      http1Server.closeIdleConnections()
       const deadline = setTimeout(() => {
         for (const socket of sockets) socket.destroy()
-      }, 1000)
-      for (const socket of sockets) socket.end()
+      }, finishWithinMs)
+      for (const session of http2Sessions) session.close()
+      http1Server.keepAliveTimeout = 1
+      http1Server.closeIdleConnections()
+      for (const socket of silent) socket.destroy()
       await closed
       clearTimeout(deadline)
     },

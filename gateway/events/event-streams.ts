@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Credentials } from '../core/grants.ts'
+import { unavailable } from '../errors.ts'
 import type { EventHub, StartPoint, Subscription } from './event-hub.ts'
 import { encodeHeartbeat, encodeOpening } from './event-stream-encoding.ts'
 
@@ -41,6 +42,9 @@ export function createEventStreams(options: {
   const sessions = new Map<string, Set<Stream>>()
   /** Streams by the second at which their heartbeat is due, so that one timer serves all. */
   const wheel = Array.from({ length: config.HEARTBEAT_SECONDS }, () => new Set<Stream>())
+  /** Refuses a request whose subscription no core has answered yet. */
+  const opening = new Set<() => void>()
+  let stopped = false
   let seconds = 0
   let stopTicking = () => {}
 
@@ -94,14 +98,20 @@ export function createEventStreams(options: {
 
   return {
     open(reply, { credentials, start }) {
+      if (stopped) return Promise.reject(unavailable())
       const res = reply.raw
       return new Promise<void>((resolve, reject) => {
+        const refuse = () => {
+          subscription.close()
+          reject(unavailable())
+        }
         let stream: Stream | undefined
         const subscription: Subscription = hub.subscribe({
           credentials,
           start,
           sink: {
             opened(sessionId) {
+              opening.delete(refuse)
               reply.hijack()
               res.writeHead(200, { ...reply.getHeaders(), ...STREAM_HEADERS } as Record<string, string>)
               res.write(encodeOpening(config.RECONNECT_HINT_MS * (0.75 + random() / 2)))
@@ -114,12 +124,15 @@ export function createEventStreams(options: {
               else run()
             },
             ended(refusal) {
+              opening.delete(refuse)
               if (stream !== undefined) end(stream)
               else reject(refusal)
             },
           },
         })
+        opening.add(refuse)
         res.once('close', () => {
+          opening.delete(refuse)
           if (stream !== undefined) return remove(stream)
           subscription.close()
           if (res.writableEnded) return
@@ -133,7 +146,9 @@ export function createEventStreams(options: {
       stopTicking = clock.every(TICK_MS, tick)
     },
     stop() {
+      stopped = true
       stopTicking()
+      for (const refuse of opening) refuse()
       for (const streams of [...sessions.values()]) for (const stream of [...streams]) end(stream)
     },
     count: () => [...sessions.values()].reduce((sum, streams) => sum + streams.size, 0),

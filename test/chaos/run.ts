@@ -8,25 +8,22 @@ import { type FaultName, faults } from './faults.ts'
 import { createRecorder, type Entry } from './history.ts'
 import { captureLeads, prepareLeads, reportTooLate } from './leads.ts'
 import { answerVisitors } from './operators.ts'
-import { createRandom } from './random.ts'
+import { createRandom, type Random } from './random.ts'
 import { readRecords } from './records.ts'
 import type { Scene } from './scene.ts'
 import { schedule } from './schedule.ts'
 import { isReady, type Service, startService } from './service.ts'
 import { type ChaosVisitor, visit } from './visitors.ts'
 
-export interface ChaosOptions {
+export interface RunOptions {
   seed: number
-  /** How long things go wrong, in seconds; some more pass until all is well again. */
+  /** How long it is about to take, in seconds: by then all visitors have come. */
   seconds: number
-  faults: readonly FaultName[]
   visitors: number
   say: (line: string) => void
 }
 
-export interface ChaosReport {
-  /** How often each fault came about. */
-  faults: Partial<Record<FaultName, number>>
+export interface Report {
   /** Tries of clients to change something: messages and leads. */
   operations: number
   /** Entries of the history by their kind. */
@@ -37,9 +34,39 @@ export interface ChaosReport {
 /** Nothing may stand still for longer than this once everything works again, in milliseconds. */
 const stillMs = 30_000
 
+export interface ChaosReport extends Report {
+  /** How often each fault came about. */
+  faults: Partial<Record<FaultName, number>>
+}
+
 /** Clients at work while things go wrong, and what came of it. */
-export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
-  const { seed, seconds, say } = options
+export async function runChaos(options: RunOptions & { faults: readonly FaultName[] }): Promise<ChaosReport> {
+  const happened: ChaosReport['faults'] = {}
+  const report = await runWith(options, async (service, random) => {
+    const began = performance.now()
+    const elapsed = () => performance.now() - began
+    const endsAt = options.seconds * 1000
+    for (const step of schedule(options.faults, random)) {
+      await delay(Math.max(0, Math.min(step.afterMs, endsAt - elapsed())))
+      if (elapsed() >= endsAt) return
+      const at = `${(elapsed() / 1000).toFixed(1)} s`.padStart(8)
+      const what = await Promise.all(
+        step.faults.map(async ({ name, ...how }) => {
+          happened[name] = (happened[name] ?? 0) + 1
+          return `${await faults[name](service, how)} (${how.lastsMs} ms)`
+        }),
+      )
+      options.say(`${at}  ${what.join(', ')}`)
+    }
+  })
+  return { ...report, faults: happened }
+}
+
+/** Clients at work until `disturb` is done and all is well again; then what they did and saw is held against the log. */
+export async function runWith(
+  { seed, seconds, visitors: visitorCount, say }: RunOptions,
+  disturb: (service: Service, random: Random) => Promise<void>,
+): Promise<Report> {
   const random = createRandom(seed)
   // What goes wrong depends on the seed alone, and not on how often clients ask for chance.
   const [faultChance, clientChance] = [createRandom(random.between(0, 1e9)), createRandom(random.between(0, 1e9))]
@@ -53,7 +80,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   try {
     const workspaceId = await prepareLeads(scene, receiver)
     const visitors: ChaosVisitor[] = []
-    const arrivals = Array.from({ length: options.visitors }, async (_, index) => {
+    const arrivals = Array.from({ length: visitorCount }, async (_, index) => {
       // Half of them are there from the start.
       const late = index % 2 === 0 ? 0 : clientChance.between(0, seconds * 800)
       await delay(late, undefined, { signal: scene.over }).catch(() => {})
@@ -66,9 +93,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       captureLeads(scene, workspaceId),
       reportTooLate(scene, books),
     ]
-    const happened = await goWrong(service, options, faultChance)
+    await disturb(service, faultChance)
     await settle()
-    return summary(happened, recorder.entries, check(recorder.entries, await readRecords(books, workspaceId)))
+    return reportOf(recorder.entries, check(recorder.entries, await readRecords(books, workspaceId)))
 
     async function settle() {
       say('faults are over, waiting until all is well')
@@ -110,26 +137,6 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
-/** Lets faults happen until the time is over; how often each did. */
-async function goWrong(service: Service, { faults: names, seconds, say }: ChaosOptions, random: Scene['random']) {
-  const happened: ChaosReport['faults'] = {}
-  const began = performance.now()
-  const elapsed = () => performance.now() - began
-  for (const step of schedule(names, random)) {
-    await delay(Math.max(0, Math.min(step.afterMs, seconds * 1000 - elapsed())))
-    if (elapsed() >= seconds * 1000) break
-    const at = `${(elapsed() / 1000).toFixed(1)} s`.padStart(8)
-    const what = await Promise.all(
-      step.faults.map(async ({ name, ...how }) => {
-        happened[name] = (happened[name] ?? 0) + 1
-        return `${await faults[name](service, how)} (${how.lastsMs} ms)`
-      }),
-    )
-    say(`${at}  ${what.join(', ')}`)
-  }
-  return happened
-}
-
 async function streamsBehind(books: Db, visitors: ChaosVisitor[]): Promise<number> {
   const events = books.collection<EventDocument>('events')
   const behind = await Promise.all(
@@ -157,9 +164,9 @@ async function openDeliveries(books: Db, workspaceId: string): Promise<number> {
   return leads * subscriptions - ended
 }
 
-function summary(happened: ChaosReport['faults'], entries: Entry[], violations: Violation[]): ChaosReport {
-  const observations: ChaosReport['observations'] = {}
+function reportOf(entries: Entry[], violations: Violation[]): Report {
+  const observations: Report['observations'] = {}
   for (const { kind } of entries) observations[kind] = (observations[kind] ?? 0) + 1
   const { sent = 0, lead = 0 } = observations
-  return { faults: happened, operations: sent + lead, observations, violations }
+  return { operations: sent + lead, observations, violations }
 }
