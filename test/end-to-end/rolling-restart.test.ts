@@ -6,7 +6,7 @@ import type { Part } from '../chaos/service.ts'
 const graceMs = 10_000
 
 it('every process is restarted in turn under load: no send fails for good, nothing is lost or made twice', {
-  timeout: 180_000,
+  timeout: 300_000,
 }, async () => {
   const stops: { name: string; ms: number; code: number | null }[] = []
   const report = await runWith({ seed: 1, seconds: 10, visitors: 8, say: () => {} }, async (service) => {
