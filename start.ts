@@ -1,19 +1,26 @@
 // `npm start`: every part on one machine, in one process, with a demo to play with.
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import closeWithGrace from 'close-with-grace'
-import { buildConsoleIfStale } from './console/build.ts'
+import { isConsoleStale } from './console/build.ts'
 import { readCoreConfig } from './core/config.ts'
 import { startCore } from './core/core.ts'
 import { demoIds, seedDemo } from './core/demo-seed.ts'
-import { createLogger } from './core/logger.ts'
 import { inMemoryTransport, serveCore } from './core/server.ts'
+import { createCorePool } from './core-client/core-pool.ts'
 import { createDelivery } from './delivery/app.ts'
 import { loadDeliveryConfig } from './delivery/config.ts'
+import { createDeliveryMetrics } from './delivery/metrics.ts'
 import { createGateway } from './gateway/app.ts'
 import { loadConfig } from './gateway/config.ts'
-import { buildWidgetIfStale, widgetDist } from './widget/build.ts'
+import { createGatewayMetrics } from './gateway/metrics.ts'
+import { createLogger } from './observability/logger.ts'
+import { serveMetrics } from './observability/metrics-server.ts'
+import { startTracing } from './observability/tracing.ts'
+import { isWidgetStale, widgetDist } from './widget/build.ts'
 import { readDemoConfig } from './widget/demo/config.ts'
 import { createDemoSite } from './widget/demo/server.ts'
 
@@ -29,7 +36,13 @@ async function startAll() {
   const { DEMO_PORT } = readDemoConfig()
   const logger = createLogger('core', coreConfig.LOG_LEVEL)
 
-  const built = Promise.all([buildWidgetIfStale(), buildConsoleIfStale()])
+  closers.push(await startTracing('service'))
+  const built = Promise.all([
+    buildBeside('widget/build.ts', isWidgetStale()),
+    buildBeside('console/build.ts', isConsoleStale()),
+  ])
+  // Told once everything else is there.
+  built.catch(() => {})
   const core = await startCore(coreConfig, logger)
   closers.push(core.stop)
   const gatewayConfig = loadConfig()
@@ -45,25 +58,37 @@ async function startAll() {
     portTaken('CORE_PORT'),
   )
   closers.push(coreServer.close)
+  // The console's calls go over HTTP, to the port that has just been opened.
+  const coreUrl = coreAddress(coreConfig.CORE_HOST, coreServer.port)
+  const cores = createCorePool({ cores: [{ url: coreUrl, transport: inMemoryTransport(core.context) }] })
   const deliveryConfig = loadDeliveryConfig()
+  const deliveryMetrics = createDeliveryMetrics()
   const delivery = createDelivery({
     config: deliveryConfig,
-    transports: [inMemoryTransport(core.context)],
+    cores,
     logger: createLogger('delivery', deliveryConfig.LOG_LEVEL),
+    metrics: deliveryMetrics,
   })
   closers.push(delivery.stop)
   delivery.start()
+  const gatewayMetrics = createGatewayMetrics()
   const gateway = createGateway({
-    // The console's calls go over HTTP, to the port that has just been opened.
-    config: { ...gatewayConfig, CORE_URLS: [coreAddress(coreConfig.CORE_HOST, coreServer.port)] },
-    transports: [inMemoryTransport(core.context)],
+    config: gatewayConfig,
+    cores,
     logger: createLogger('gateway', gatewayConfig.LOG_LEVEL),
+    metrics: gatewayMetrics,
     staticFolders: { console: join(import.meta.dirname, 'console/dist'), widget: widgetDist },
   })
   closers.push(() => gateway.close())
   const { GATEWAY_PORT: port, GATEWAY_HOST: host } = gatewayConfig
   await gateway.listen({ port, host }).catch(portTaken('GATEWAY_PORT'))
 
+  const parts = [gatewayMetrics, core.context.metrics, deliveryMetrics]
+  const metricsServer = await serveMetrics(
+    coreConfig,
+    parts.map(({ registry }) => registry),
+  ).catch(portTaken('METRICS_PORT'))
+  closers.push(async () => metricsServer?.close())
   await built
   const agentCommand = answerCommand(addresses.coreUrl, coreConfig.DATA_DIR)
   const { gatewayUrl } = addresses
@@ -72,6 +97,11 @@ async function startAll() {
   await listen(demo, DEMO_PORT).catch(portTaken('DEMO_PORT'))
   const signInCommand = workspaceSession ? sessionCommand(coreConfig.DATA_DIR) : undefined
   printGuide({ ...addresses, dataDir: coreConfig.DATA_DIR, agentCommand, signInCommand })
+}
+
+/** In a process of its own, so that the parts start meanwhile. */
+async function buildBeside(script: string, isStale: Promise<boolean>): Promise<void> {
+  if (await isStale) await promisify(execFile)(process.execPath, [join(import.meta.dirname, script)])
 }
 
 /** Answers the latest conversation. The token is read from a file, so that it stands in no page and in no shell's history. */

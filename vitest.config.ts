@@ -2,7 +2,9 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
-    include: ['{core,gateway,delivery,destination,widget,console,test,scripts}/**/*.test.ts'],
+    include: [
+      '{core,core-client,gateway,delivery,destination,observability,widget,console,test,scripts,tls}/**/*.test.ts',
+    ],
     exclude: ['**/node_modules/**', '**/dist/**'],
     // Much of what runs here waits for processes and pages.
     maxWorkers: '100%',

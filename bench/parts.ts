@@ -18,5 +18,10 @@ export type Part = (options: PartOptions) => Promise<Table[]>
 
 /** By name, loaded when it is asked for. */
 export const parts: Record<string, () => Promise<Part>> = {
+  send: async () => (await import('./send/part.ts')).sendPart,
+  latency: async () => (await import('./latency/part.ts')).latencyPart,
+  history: async () => (await import('./history/part.ts')).historyPart,
+  start: async () => (await import('./start/part.ts')).startPart,
+  capacity: async () => (await import('./capacity/part.ts')).capacityPart,
   delivery: async () => (await import('./delivery/part.ts')).deliveryPart,
 }

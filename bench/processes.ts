@@ -11,6 +11,10 @@ const lookEveryMs = 50
 /** What a process gets of this environment: no setting of the service from somebody's shell. */
 const inherited = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'TZ']
 
+/** Of this environment, what a process is given. */
+export const environment = (): Record<string, string> =>
+  Object.fromEntries(inherited.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
+
 export interface Running {
   pid: number
   kill(signal: NodeJS.Signals): void
@@ -103,8 +107,7 @@ function launch(
   stdio: ('pipe' | 'ignore' | 'inherit' | 'ipc')[],
   env: Record<string, string> = {},
 ): Running & { process: ChildProcess } {
-  const own = Object.fromEntries(inherited.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
-  const child = spawn(program, args, { cwd: root, env: { ...own, ...env }, stdio })
+  const child = spawn(program, args, { cwd: root, env: { ...environment(), ...env }, stdio })
   const exited = new Promise((resolve) => {
     child.once('exit', resolve)
     child.once('error', resolve)

@@ -2,8 +2,6 @@ import { cp, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import { build } from 'vite'
-import viteConfig from './vite.config.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
@@ -24,6 +22,8 @@ const keepMs = 24 * 3_600_000
  * day, so that a page that is open, or is being loaded, finds what it asks for.
  */
 export async function buildConsole(): Promise<BuiltFile[]> {
+  // Only here: whoever finds everything built does not wait for the tools.
+  const [{ build }, { default: viteConfig }] = await Promise.all([import('vite'), import('./vite.config.ts')])
   const outDir = await mkdtemp(join(folder, '.dist-'))
   try {
     await build({ ...viteConfig, build: { ...viteConfig.build, outDir, emptyOutDir: true } })
@@ -42,8 +42,13 @@ export async function buildConsole(): Promise<BuiltFile[]> {
   }
 }
 
-/** Builds only where the page is missing or older than a source. Answers what was built. */
+/** Builds only where there is need. Answers what was built. */
 export async function buildConsoleIfStale(): Promise<BuiltFile[]> {
+  return (await isConsoleStale()) ? buildConsole() : []
+}
+
+/** Whether the page is missing or older than a source. */
+export async function isConsoleStale(): Promise<boolean> {
   const gen = '../proto/gen/service'
   const [sources, contracts] = await Promise.all(
     ['src', gen].map(async (name) =>
@@ -54,8 +59,7 @@ export async function buildConsoleIfStale(): Promise<BuiltFile[]> {
   const changed = await Promise.all(
     [...watched, 'index.html', 'vite.config.ts', 'build.ts'].map((name) => modifiedAt(join(folder, name))),
   )
-  const built = await modifiedAt(join(consoleDist, 'index.html'))
-  return built > Math.max(...changed) ? [] : buildConsole()
+  return (await modifiedAt(join(consoleDist, 'index.html'))) <= Math.max(...changed)
 }
 
 async function removeOutdated(current: string[]) {

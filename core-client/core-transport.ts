@@ -1,25 +1,73 @@
-import type { Transport } from '@connectrpc/connect'
-import { createConnectTransport } from '@connectrpc/connect-node'
+import { constants } from 'node:http2'
+import { Code, ConnectError, type Transport } from '@connectrpc/connect'
+import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node'
+import type { TlsFiles, TlsMaterial } from '../tls/tls-files.ts'
 
 const PING_INTERVAL_MS = 10_000
 const PING_TIMEOUT_MS = 5_000
 const MESSAGE_MAX_BYTES = 16 * 1024 * 1024
 const WINDOW_BYTES = 4 * 1024 * 1024
 
-/** A transport to one core: the Connect protocol over one HTTP/2 connection. */
-export function createCoreTransport(baseUrl: string): Transport {
-  return createConnectTransport({
+/** A transport to one core, over one connection. */
+export interface CoreTransport extends Transport {
+  /** Resolves when the core answers on this connection, which is opened where there is none. Errors: rejects when it does not. */
+  probe(signal: AbortSignal): Promise<void>
+  /** Breaks the connection off, and with it all calls that are under way: they fail as `unavailable`. */
+  cut(): void
+}
+
+/**
+ * A transport to one core: the Connect protocol over one HTTP/2 connection. With certificates that change, new calls go
+ * over a new connection; what runs on the one before ends there.
+ */
+export function createCoreTransport(baseUrl: string, tls?: TlsFiles): CoreTransport {
+  let material = tls?.current()
+  let transport = connectTransport(baseUrl, material)
+
+  function latest() {
+    const found = tls?.current()
+    if (found !== material) {
+      material = found
+      transport = connectTransport(baseUrl, material)
+    }
+    return transport
+  }
+
+  return {
+    unary: (...call) => latest().unary(...call),
+    stream: (...call) => latest().stream(...call),
+    probe: (signal) => latest().probe(signal),
+    cut: () => transport.cut(),
+  }
+}
+
+function connectTransport(baseUrl: string, material: TlsMaterial = {}): CoreTransport {
+  const connection = new Http2SessionManager(
+    baseUrl,
+    // Pings find a dead core behind a live connection.
+    { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS, pingIdleConnection: true },
+    { settings: { initialWindowSize: WINDOW_BYTES }, ...material },
+  )
+  const transport = createConnectTransport({
     baseUrl,
     httpVersion: '2',
     useBinaryFormat: true,
     // Compression between the two costs more than it saves.
     acceptCompression: [],
-    // Pings find a dead core behind a live connection.
-    pingIntervalMs: PING_INTERVAL_MS,
-    pingTimeoutMs: PING_TIMEOUT_MS,
-    pingIdleConnection: true,
     readMaxBytes: MESSAGE_MAX_BYTES,
     writeMaxBytes: MESSAGE_MAX_BYTES,
-    nodeOptions: { settings: { initialWindowSize: WINDOW_BYTES } },
+    sessionManager: connection,
   })
+  return {
+    ...transport,
+    async probe(signal) {
+      const stream = await connection.request('GET', '/livez', {}, {})
+      signal.addEventListener('abort', () => stream.close(constants.NGHTTP2_CANCEL), { once: true })
+      await new Promise<void>((resolve, reject) => {
+        stream.once('end', resolve).once('error', reject).once('close', reject)
+        stream.resume()
+      })
+    },
+    cut: () => connection.abort(new ConnectError('core does not answer', Code.Unavailable)),
+  }
 }

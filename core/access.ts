@@ -2,6 +2,7 @@ import { decodeJwt, jwtVerify, SignJWT } from 'jose'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from './errors.ts'
 import type { Keyring } from './keyring.ts'
+import { operatorScopes } from './operator-scopes.ts'
 import { type WorkspaceSessions, workspaceSessionAudience } from './workspace-sessions.ts'
 
 /** Who calls an internal service. */
@@ -33,6 +34,9 @@ export interface Access {
   /** A service token: a JWT (HS256) for the audience `service.core`. */
   issue(grant: TokenGrant): Promise<string>
 }
+
+/** What a service token may be for: what operators may do, and what the service's own parts do. */
+export const knownScopes = [...operatorScopes, 'visitors:act', 'deliveries:work']
 
 const audience = 'service.core'
 const type = 'service-token+jwt'

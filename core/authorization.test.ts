@@ -9,10 +9,12 @@ import { testDatabase } from '../test/support/test-database.ts'
 import { until } from '../test/support/until.ts'
 import { signWorkspaceSession } from '../test/support/workspace-session.ts'
 import { readCoreConfig } from './config.ts'
+import { newId } from './ids.ts'
 import { operatorScopes } from './operator-scopes.ts'
 import { inMemoryTransport } from './server.ts'
 import { coreRoutes } from './services/router.ts'
 import type { Collections } from './store/database.ts'
+import { createErasureStore } from './store/erasures.ts'
 import { site, startTestCores, type TestCores } from './test-core-context.ts'
 
 /** What stands in one workspace, for another one's operator to reach for. */
@@ -26,7 +28,10 @@ interface Things {
   leadId: string
   subscriptionId: string
   attemptId: string
+  erasureId: string
 }
+
+const bySession = ({ sessionId }: Things) => ({ visitor: { by: { case: 'sessionId', value: sessionId } } })
 
 /**
  * A request of each operator method about things of one workspace. A new method needs a line here: then it is known that
@@ -83,7 +88,14 @@ const requests: Record<string, (things: Things) => Record<string, unknown>> = {
   'WorkspaceService.UpdateInstallation': ({ siteKey }) => ({ siteKey, defaultLocale: 'de' }),
   'WorkspaceService.ListInstallations': ({ workspaceId }) => ({ workspaceId }),
   'WorkspaceService.RotateIdentitySecret': ({ siteKey }) => ({ siteKey }),
+  'WorkspaceService.ListWorkspaces': () => ({}),
+  'PrivacyService.ExportVisitor': bySession,
+  'PrivacyService.EraseVisitor': bySession,
+  'PrivacyService.GetErasure': ({ erasureId }) => ({ erasureId }),
 }
+
+/** What nobody does who is bound to one workspace. */
+const overAll = ['WorkspaceService.CreateWorkspace', 'WorkspaceService.ListWorkspaces']
 
 const agent = { displayName: 'Ada' }
 const desk = { subject: 'desk' }
@@ -131,7 +143,22 @@ async function thingsOf(sessionId: string, conversationId: string): Promise<Thin
     desk,
   )
   const { attemptId } = attempt
-  return { ...seen, commandId, leadId, subscriptionId, attemptId }
+  const { erasureId } = await finishedErasure(workspaceId)
+  return { ...seen, commandId, leadId, subscriptionId, attemptId, erasureId }
+}
+
+/** One that does not go on by itself while a test looks. */
+async function finishedErasure(workspaceId: string) {
+  const store = createErasureStore(cores.core.database.collections)
+  const at = new Date()
+  const erasureId = newId('ers')
+  const visitor = { workspaceId, browserIds: [], subjectIds: [] }
+  await store.insert(
+    { erasureId, workspaceId, stage: 'removed', requestedBy: 'desk', requestedAt: at, visitor, until: at },
+    new Date(at.getTime() + 60_000),
+  )
+  await store.finish(erasureId, at)
+  return { erasureId }
 }
 
 /** What the core says to a call: its Connect code and its public one. */
@@ -255,8 +282,7 @@ describe.each(methods)('%s', (named, method) => {
   it('shows and changes nothing of another workspace', async () => {
     const before = await everything()
     const answer = await call(method, request(), await session({ wid: elsewhere }))
-    const refusal =
-      named === 'WorkspaceService.CreateWorkspace' ? /^PermissionDenied PermissionDenied$/ : /^NotFound \w+$/
+    const refusal = overAll.includes(named) ? /^PermissionDenied PermissionDenied$/ : /^NotFound \w+$/
     expect(answer).toMatch(refusal)
     expect(await everything()).toEqual(before)
   })
@@ -285,7 +311,7 @@ describe.each(methods.filter(([, method]) => isOperators(method)))('%s', (named,
     const fresh = await cores.newSession()
     const own = await thingsOf(fresh.sessionId, fresh.conversationId)
     const answer = await call(method, requests[named]!(own), await session())
-    if (named === 'WorkspaceService.CreateWorkspace') expect(answer).toBe('PermissionDenied PermissionDenied')
+    if (overAll.includes(named)) expect(answer).toBe('PermissionDenied PermissionDenied')
     // A command that is no screenshot has none.
     else if (named === 'CommandService.GetScreenshot') expect(answer).toMatch(/^NotFound/)
     // It has just been made and waits for its worker.

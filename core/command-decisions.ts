@@ -77,6 +77,7 @@ export function createCommandDecisions(dependencies: CommandDecisionsDependencie
     validate(...issues)
     const { result, replayed } = await idempotency.once({
       scope: [`POST /commands/${kind}/acknowledgements`, session.sessionId],
+      sessionId: session.sessionId,
       key: idempotencyKey,
       input: { commandId, answer },
       keptFor: settings.idempotencyRetention,

@@ -1,11 +1,22 @@
 import { envSchema } from 'env-schema'
 import Type, { type Static } from 'typebox'
 import { createAddressJudge } from '../destination/addresses.ts'
+import { metricsSettings } from '../observability/config.ts'
 
 /** The core's settings: environment variables, with their defaults. docs/settings.md is checked against it. */
 export const coreSettings = Type.Object({
   CORE_HOST: Type.String({ default: '', description: 'Address to listen on; empty for all.' }),
   CORE_PORT: Type.Integer({ default: 8090, minimum: 1, maximum: 65535, description: 'Port of the internal services.' }),
+  CORE_TLS_CERT: Type.String({
+    default: '',
+    description:
+      'File with the certificate (PEM) for TLS on that port; without it there is none. Read again when it changes.',
+  }),
+  CORE_TLS_KEY: Type.String({ default: '', description: 'File with its key (PEM).' }),
+  CORE_TLS_CA: Type.String({
+    default: '',
+    description: 'File with the authorities (PEM) whose certificates callers must show; without it they need none.',
+  }),
   DATA_DIR: Type.String({
     default: '.data',
     minLength: 1,
@@ -24,6 +35,11 @@ export const coreSettings = Type.Object({
     default: 5000,
     minimum: 100,
     description: 'Longest time for one call of the database.',
+  }),
+  MIGRATE_AT_START: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'on',
+    description:
+      'Whether a core makes the indexes that are missing and runs migrations when it starts; `off`: it refuses a database that is behind until `npm run migrate` has run.',
   }),
   SECRET_KEYS: Type.String({
     default: '',
@@ -64,6 +80,7 @@ export const coreSettings = Type.Object({
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info', description: 'Least severe log lines to write.' },
   ),
+  ...metricsSettings,
   GRANT_LIFETIME_SECONDS: Type.Integer({
     default: 900,
     minimum: 2,
@@ -254,6 +271,9 @@ export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig
 }
 
 function checkTogether(config: CoreConfig): CoreConfig {
+  if ((config.CORE_TLS_CERT === '') !== (config.CORE_TLS_KEY === ''))
+    throw new SettingError('CORE_TLS_CERT and CORE_TLS_KEY are needed together')
+  if (config.CORE_TLS_CA && !config.CORE_TLS_CERT) throw new SettingError('CORE_TLS_CA needs CORE_TLS_CERT')
   try {
     createAddressJudge({ allowedCidrs: allowedCidrs(config) })
   } catch {

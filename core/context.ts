@@ -17,6 +17,8 @@ import { createInboxWatch, type InboxWatch } from './inbox-watch.ts'
 import { createKeyring, type SecretKey } from './keyring.ts'
 import type { JudgeDestination } from './lead-subscriptions.ts'
 import { createLogHeads } from './log-heads.ts'
+import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
+import { createPrivacyParts, type PrivacyParts } from './privacy-parts.ts'
 import { createRecurring } from './recurring.ts'
 import { createReplayWindow } from './replay-window.ts'
 import { createSecretBox, type SecretBox } from './secret-box.ts'
@@ -40,7 +42,8 @@ export interface CoreContext
   extends SessionParts,
     Omit<ConversationParts, 'chores' | 'drain'>,
     Omit<CommandParts, 'chores'>,
-    Omit<DeliveryParts, 'chores'> {
+    Omit<DeliveryParts, 'chores'>,
+    Omit<PrivacyParts, 'chores'> {
   config: CoreConfig
   logger: Logger
   database: Database
@@ -54,6 +57,7 @@ export interface CoreContext
   subscriptions: Subscriptions
   secretBox: SecretBox
   directory: Directory
+  metrics: CoreMetrics
   now: () => number
   /** Starts following the other processes. */
   start(): void
@@ -68,6 +72,7 @@ export interface CoreDependencies {
   workspaceSessionSecrets?: Uint8Array[]
   database: Database
   logger: Logger
+  metrics?: CoreMetrics
   now?: () => number
   /** Chance, 0 to less than 1. */
   random?: () => number
@@ -85,6 +90,7 @@ export function createCoreContext({
   workspaceSessionSecrets = [],
   database,
   logger,
+  metrics = createCoreMetrics(),
   now = Date.now,
   random = Math.random,
   judgeDestination = createDestinationJudge({ allowedCidrs: allowedCidrs(config) }),
@@ -114,6 +120,8 @@ export function createCoreContext({
     store: createWakeupStore({ ...collections, nudge: database.nudge }),
     processId: randomUUID(),
     logger,
+    metrics,
+    now,
     monotonic: () => performance.now(),
     listener: {
       onWakeup({ heads: ends, changed }) {
@@ -141,6 +149,7 @@ export function createCoreContext({
   const log: EventLog = createEventLog({
     store: events,
     heads,
+    metrics,
     now,
     transientMs,
     onAppended(event) {
@@ -154,6 +163,7 @@ export function createCoreContext({
     access: visitorAccess,
     log,
     onSeen: (sessionId, conversationId) => subscriptions.sessionIsIn(sessionId, conversationId),
+    onGone: (sessionId) => subscriptions.sessionIsGone(sessionId),
     logger,
     now,
   })
@@ -162,11 +172,12 @@ export function createCoreContext({
   const subscriptions = createSubscriptions({
     feeds: () => feeds,
     replayWindow,
+    metrics,
     now,
     onOpened: ({ session }) => sessionWatch.add(session),
     onEnded: ({ session }) => sessionWatch.remove(session.sessionId),
   })
-  const feeds: Feeds<Subscription> = createFeeds({ events, deliver: subscriptions.deliver, logger })
+  const feeds: Feeds<Subscription> = createFeeds({ events, deliver: subscriptions.deliver, metrics, logger })
 
   const workspaces = createWorkspaces({ store: workspaceStore, directory, secretBox, wakeups, now })
   const inbox = createInbox({ conversations, events, logger, now })
@@ -218,6 +229,17 @@ export function createCoreContext({
     now,
   })
 
+  const privacyParts = createPrivacyParts({
+    database,
+    sessionStore,
+    sessions: sessionParts.sessions,
+    subjects: sessionParts.subjects,
+    workspaceStore,
+    wakeups,
+    logger,
+    now,
+  })
+
   const deliveryParts = createDeliveryParts({
     config,
     collections,
@@ -227,6 +249,7 @@ export function createCoreContext({
     secretBox,
     wakeups,
     judgeDestination,
+    metrics,
     logger,
     now,
     random,
@@ -241,6 +264,7 @@ export function createCoreContext({
     ...conversationParts.chores,
     ...commandParts.chores,
     ...deliveryParts.chores,
+    ...privacyParts.chores,
     createRecurring({ name: 'look for missed events', everyMs: checkEveryMs, run: checkMissed, logger }),
     createRecurring({ name: 'end of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkExpired, logger }),
   ]
@@ -255,6 +279,7 @@ export function createCoreContext({
     ...conversationParts,
     ...commandParts,
     ...deliveryParts,
+    ...privacyParts,
     inbox,
     inboxWatch,
     workspaces,
@@ -263,6 +288,7 @@ export function createCoreContext({
     subscriptions,
     secretBox,
     directory,
+    metrics,
     now,
 
     start() {

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino'
 import type { CoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
-import { dataFolderSecrets, parseSecretKeys } from './secrets.ts'
+import { createCoreMetrics } from './metrics.ts'
+import { dataFolderSecrets, settingsSecretKeys } from './secrets.ts'
 import { openDatabase } from './store/database.ts'
 import { attachEngine } from './store/embedded/engine.ts'
 import { parseWorkspaceSessionSecrets } from './workspace-sessions.ts'
@@ -17,9 +18,7 @@ export interface Core {
 
 /** A core with its database, the embedded engine among them where no server is named. Errors: say which setting is wrong. */
 export async function startCore(config: CoreConfig, logger: Logger): Promise<Core> {
-  if (config.NODE_ENV === 'production' && config.SECRET_KEYS === '') {
-    throw new Error('SECRET_KEYS is missing: in production the secret keys come from the settings')
-  }
+  const secretKeys = await settingsSecretKeys(config)
   if (
     config.NODE_ENV === 'production' &&
     config.WORKSPACE_SESSION_SECRET === '' &&
@@ -30,19 +29,21 @@ export async function startCore(config: CoreConfig, logger: Logger): Promise<Cor
     )
   }
   const generated = config.NODE_ENV === 'production' ? undefined : await dataFolderSecrets(config.DATA_DIR)
-  const secretKeys = parseSecretKeys(config.SECRET_KEYS || (generated?.secretKeys ?? ''))
   const workspaceSessionSecrets = parseWorkspaceSessionSecrets(
     config.WORKSPACE_SESSION_SECRET || (generated?.workspaceSessionSecret ?? ''),
   )
   const engine = config.MONGODB_URI === '' ? await attachEngine({ dataDir: config.DATA_DIR, logger }) : undefined
   const mongodbUri = engine?.uri ?? config.MONGODB_URI
+  const metrics = createCoreMetrics()
   try {
     const database = await openDatabase({
       uri: mongodbUri,
       name: config.MONGODB_DATABASE,
       timeoutMs: config.MONGODB_TIMEOUT_MS,
+      metrics,
+      migrates: config.MIGRATE_AT_START === 'on',
     })
-    const context = createCoreContext({ config, secretKeys, workspaceSessionSecrets, database, logger })
+    const context = createCoreContext({ config, secretKeys, workspaceSessionSecrets, database, logger, metrics })
     context.start()
     return {
       context,

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { inSpan, SpanKind } from '../observability/tracing.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import type { DeliveryWork, Look } from './delivery-work.ts'
 import { ServiceError } from './errors.ts'
+import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import { field, integer, line, validate } from './rules.ts'
 import type { SecretBox } from './secret-box.ts'
 import type { Candidates, DeliveryQueue, TakenDelivery } from './store/delivery-queue.ts'
@@ -20,6 +22,8 @@ export interface ClaimedDelivery {
   url: string
   headers: Record<string, string>
   body: Uint8Array
+  /** The trace in which the delivery was made; it is not sent to the destination. */
+  traceparent?: string
 }
 
 export interface ClaimRequest {
@@ -62,18 +66,24 @@ const maxRenewed = 1000
 const bodiesMaxBytes = 8 * 1024 * 1024
 /** How often a claim that lost everything to another core tries again at once. */
 const triesMax = 5
+const takeAttributes = {
+  'db.system.name': 'mongodb',
+  'db.collection.name': 'deliveries',
+  'db.operation.name': 'update',
+}
 
 export function createDeliveryClaims(dependencies: {
   queue: DeliveryQueue
   holds: Pick<DeliveryHolds, 'hold'>
   work: DeliveryWork
   secretBox: Pick<SecretBox, 'open'>
+  metrics?: CoreMetrics
   logger: Pick<Logger, 'error'>
   settings: { leaseMs: number; deadlineMs: number }
   now: () => number
   random: () => number
 }): DeliveryClaims {
-  const { queue, holds, work, secretBox, logger, settings, now, random } = dependencies
+  const { queue, holds, work, secretBox, metrics = createCoreMetrics(), logger, settings, now, random } = dependencies
   /** Claims of one core come one after the other, so that they do not fight over the same deliveries. */
   let turn: Promise<unknown> = Promise.resolve()
   /** More was due at the last look than a look ahead shows. */
@@ -166,7 +176,10 @@ export function createDeliveryClaims(dependencies: {
     const at = new Date(now())
     const claimId = `clm_${randomBytes(18).toString('base64url')}`
     const leaseUntil = new Date(at.getTime() + settings.leaseMs)
-    const taken = await queue.take(deliveryIds, { claimId, workerId, at, leaseUntil })
+    const taken = await inSpan('take deliveries', { kind: SpanKind.CLIENT, attributes: takeAttributes }, () =>
+      queue.take(deliveryIds, { claimId, workerId, at, leaseUntil }),
+    )
+    metrics.leaseExpiries.inc(taken.filter(({ tookOver }) => tookOver).length)
     if (signal.aborted) {
       // Nobody is there any more to send them.
       await queue.releaseClaim(deliveryIds, claimId, at)
@@ -208,6 +221,7 @@ export function createDeliveryClaims(dependencies: {
         signal,
         look: () => inTurn(() => look(request)),
       })
+      metrics.claimedDeliveries.inc(claimed?.length ?? 0)
       return claimed ?? []
     },
 
@@ -221,13 +235,15 @@ export function createDeliveryClaims(dependencies: {
         // Time to wait for another attempt to the destination, to make this one, and to report it.
         takenSince: new Date(at - 2 * (settings.deadlineMs + settings.leaseMs)),
       })
-      return claims.map(({ deliveryId, claimId }) => held.get(deliveryId) === claimId)
+      const renewed = claims.map(({ deliveryId, claimId }) => held.get(deliveryId) === claimId)
+      for (const isHeld of renewed) metrics.claimRenewals.inc({ result: isHeld ? 'held' : 'lost' })
+      return renewed
     },
   }
 }
 
 function readyRequest(
-  { deliveryId, subscriptionId, body, attempts }: TakenDelivery,
+  { deliveryId, subscriptionId, body, attempts, traceparent }: TakenDelivery,
   claimId: string,
   { subscription, secrets }: Sendable,
   at: number,
@@ -241,6 +257,7 @@ function readyRequest(
     url: subscription.destinationUrl,
     headers: webhookHeaders({ deliveryId, correlationId, body, secrets, at }),
     body,
+    ...(traceparent && { traceparent }),
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { readAtScrape } from '../observability/metrics.ts'
 import type { CoreConfig } from './config.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
@@ -10,6 +11,7 @@ import { createDeliveryWork, type DeliveryWork } from './delivery-work.ts'
 import { createLeadFanOut, type LeadFanOut } from './lead-fan-out.ts'
 import { createLeadSubscriptions, type JudgeDestination, type LeadSubscriptions } from './lead-subscriptions.ts'
 import { createLeads, type Leads } from './leads.ts'
+import type { CoreMetrics } from './metrics.ts'
 import { createRecurring, type Recurring } from './recurring.ts'
 import type { SecretBox } from './secret-box.ts'
 import type { Database } from './store/database.ts'
@@ -44,6 +46,7 @@ export interface DeliveryPartsDependencies {
   secretBox: SecretBox
   wakeups: Pick<Wakeups, 'stateChanged'>
   judgeDestination: JudgeDestination
+  metrics: CoreMetrics
   logger: Logger
   now: () => number
   random: () => number
@@ -54,10 +57,11 @@ export const deliveryWorkHint = 'lead-deliveries'
 
 /** How often deliveries are made to agree with subscriptions and leads, where a process died in between, in milliseconds. */
 const reconcileEveryMs = 5000
+const dueCountedMax = 1000
 
 /** What a lead goes through, from its capture to its destination. */
 export function createDeliveryParts(dependencies: DeliveryPartsDependencies): DeliveryParts {
-  const { config, collections, wakeups, secretBox, logger, now, random } = dependencies
+  const { config, collections, wakeups, secretBox, metrics, logger, now, random } = dependencies
   const leadStore = createLeadStore(collections)
   const subscriptionStore = createLeadSubscriptionStore(collections)
   const deliveryStore = createDeliveryStore(collections)
@@ -66,6 +70,13 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
   const deliveryWork = createDeliveryWork(now)
   const retentionDays = config.DELIVERY_RETENTION_DAYS
   const settings = { bodyMaxBytes: config.WEBHOOK_BODY_MAX_BYTES, retentionDays }
+
+  // Some index keys of the queue, however long it is.
+  readAtScrape([metrics.deliveriesDue, metrics.oldestDueAge], async () => {
+    const due = (await queue.upcoming(dueCountedMax)).filter(({ dueAt }) => dueAt.getTime() <= now())
+    const [oldest] = due
+    return [due.length, oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000]
+  })
 
   /** A hint, also to this process itself: losing one costs a second. */
   function announce() {
@@ -115,6 +126,7 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
       holds,
       work: deliveryWork,
       secretBox,
+      metrics,
       logger,
       settings: { leaseMs: config.DELIVERY_LEASE_MS, deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS },
       now,
@@ -125,6 +137,7 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
       subscriptions: subscriptionStore,
       verdicts,
       announce,
+      metrics,
       logger,
       settings: { retentionDays },
       now,

@@ -7,6 +7,7 @@ import type { AttemptFacts, AttemptOutcome } from './delivery-states.ts'
 import type { DeliveryVerdicts } from './delivery-verdicts.ts'
 import { ServiceError } from './errors.ts'
 import { newId } from './ids.ts'
+import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import type { PendingVerdict } from './store/delivery-holds.ts'
 import type { DeliveryQueue, QueuedDelivery, Settlement } from './store/delivery-queue.ts'
 import type { LeadSubscriptionStore } from './store/lead-subscriptions.ts'
@@ -36,12 +37,14 @@ export function createDeliveryResults(dependencies: {
   verdicts: Pick<DeliveryVerdicts, 'execute'>
   /** There is something to do for workers, at once. */
   announce: () => void
+  metrics?: CoreMetrics
   logger: Logger
   settings: { retentionDays: number }
   now: () => number
   random: () => number
 }): DeliveryResults {
   const { queue, subscriptions, verdicts, announce, logger, settings, now, random } = dependencies
+  const { metrics = createCoreMetrics() } = dependencies
 
   function settlement(result: AttemptResult, delivery: QueuedDelivery, at: Date): Settlement {
     const { deliveryId, claimId, attemptId, durationMs, facts } = result
@@ -134,10 +137,13 @@ export function createDeliveryResults(dependencies: {
             isRecorded(result, found.get(result.deliveryId)),
       )
       const recorded = new Set(results.filter((_, index) => counted[index]).map(({ deliveryId }) => deliveryId))
-      await executeVerdicts(
-        all.filter(({ deliveryId }) => recorded.has(deliveryId)),
-        found,
-      )
+      const counting = all.filter(({ deliveryId }) => recorded.has(deliveryId))
+      for (const settled of counting) {
+        if (settled.kind === 'release') continue
+        const { status, responseClass } = settled.outcome
+        metrics.attempts.inc({ status, response_class: responseClass })
+      }
+      await executeVerdicts(counting, found)
       return counted
     },
   }

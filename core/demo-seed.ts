@@ -32,14 +32,14 @@ export const demoIds = { workspaceId: 'ws_demo', connectionId: 'con_demo', siteK
 
 /** A demo workspace with one installation, made at the first start and kept after it. */
 export async function seedDemo(core: Core, config: CoreConfig, given?: DemoAddresses): Promise<DemoFile> {
-  const { DATA_DIR, CORE_PORT } = config
+  const { DATA_DIR, CORE_PORT, CORE_TLS_CERT } = config
   const { context, mongodbUri, workspaceSessionSecret } = core
   const { workspaceStore, secretBox, access, directory } = context
   const path = join(DATA_DIR, 'demo.json')
   const earlier = await readDemoFile(path)
   const addresses = given ?? {
     gatewayUrl: earlier?.gatewayUrl ?? 'http://localhost:8080',
-    coreUrl: `http://localhost:${CORE_PORT}`,
+    coreUrl: `${CORE_TLS_CERT ? 'https' : 'http'}://localhost:${CORE_PORT}`,
     origin: earlier?.origin ?? 'http://localhost:8081',
   }
 

@@ -164,4 +164,61 @@ describe('the event log', () => {
     )
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected'])
   })
+
+  it('has several batches on their way, and never two events of one conversation', async () => {
+    const arrivals = fc.array(fc.record({ conversation: fc.nat(5), later: fc.boolean() }), { maxLength: 40 })
+    await fc.assert(
+      fc.asyncProperty(arrivals, async (drafts) => {
+        const ids = Array.from({ length: 6 }, () => newId('cnv'))
+        const onTheirWay: string[][] = []
+        let most = 0
+        const watched: EventStore = {
+          ...store,
+          async insert(events) {
+            const batch = events.map(({ conversationId }) => conversationId)
+            onTheirWay.push(batch)
+            most = Math.max(most, onTheirWay.length)
+            expect(new Set(onTheirWay.flat()).size).toBe(onTheirWay.flat().length)
+            const outcomes = await store.insert(events)
+            onTheirWay.splice(onTheirWay.indexOf(batch), 1)
+            return outcomes
+          },
+        }
+        const log = newLog(() => {}, watched)
+        const appended = []
+        for (const [index, { conversation, later }] of drafts.entries()) {
+          if (later) await new Promise(setImmediate)
+          appended.push(log.append(draft(ids[conversation]!, String(index))))
+        }
+        await log.drain()
+        expect(onTheirWay).toEqual([])
+        expect(most).toBeLessThanOrEqual(2)
+        const events = (await Promise.all(appended)).map(({ event }) => event)
+        for (const id of ids) {
+          const own = events.filter(({ conversationId }) => conversationId === id)
+          expect(own.map(({ sequence }) => sequence)).toEqual(own.map((_, index) => index + 1))
+        }
+      }),
+      { numRuns: 30 },
+    )
+  })
+
+  it('writes to one conversation while another one waits for its batch', async () => {
+    const [slow, quick] = [newId('cnv'), newId('cnv')]
+    const gate = Promise.withResolvers<void>()
+    const held: EventStore = {
+      ...store,
+      async insert(events) {
+        if (events.some(({ conversationId }) => conversationId === slow)) await gate.promise
+        return store.insert(events)
+      },
+    }
+    const log = newLog(() => {}, held)
+    const first = log.append(draft(slow, 'first'))
+    await new Promise(setImmediate)
+    const second = log.append(draft(slow, 'second'))
+    expect((await log.append(draft(quick, 'beside'))).event.sequence).toBe(1)
+    gate.resolve()
+    expect((await Promise.all([first, second])).map(({ event }) => event.sequence)).toEqual([1, 2])
+  })
 })

@@ -1,8 +1,9 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../observability/tracing.ts'
 import { ServiceError, unavailable } from './errors.ts'
 import type { LogEvent } from './log-events.ts'
 import type { LogHeads } from './log-heads.ts'
-import { createSingleFlight } from './single-flight.ts'
+import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import type { EventStore, LogEnd } from './store/events.ts'
 
 /** An event that has no place in the log yet. */
@@ -29,6 +30,7 @@ export interface EventLog {
 
 interface Pending {
   draft: EventDraft
+  origin: Context
   tries: number
   resolve(appended: Appended): void
   reject(error: unknown): void
@@ -39,10 +41,13 @@ export interface EventLogDependencies {
   /** How long a transient event stays in the log at least, in milliseconds. */
   transientMs?: number
   heads: LogHeads
+  metrics?: CoreMetrics
   now: () => number
   /** An event of this process has come into the log. */
   onAppended: (event: LogEvent) => void
   maxBatch?: number
+  /** Batches that may be on their way to the store at once. */
+  maxInFlight?: number
   maxWaiting?: number
 }
 
@@ -51,32 +56,52 @@ const maxTries = 200
 
 /**
  * The log's one writer in this process. A conversation is open or closed by what its log says: a writer takes place n + 1
- * only if it knows event n, and event n says which, so that whoever gets the place has decided on the latest state. Whatever arrived while the last batch was being written is the next batch, with
- * one event at most for each conversation; the next sequence is a guess, and the unique index decides.
+ * only if it knows event n, and event n says which, so that whoever gets the place has decided on the latest state. Whatever arrived while batches were being written is the next batch, with
+ * one event at most for each conversation and none for one that has an event on its way; the next sequence is a guess, and the unique index decides.
  */
 export function createEventLog({
   store,
   heads,
+  metrics = createCoreMetrics(),
   now,
   onAppended,
   transientMs = 3_600_000,
   maxBatch = 512,
+  maxInFlight = 2,
   maxWaiting = 20_000,
 }: EventLogDependencies): EventLog {
   let waiting: Pending[] = []
+  /** Conversations with an event on its way. */
+  const busy = new Set<string>()
+  let inFlight = 0
+  let isStarting = false
+  let idle = Promise.withResolvers<void>()
+  idle.resolve()
 
-  const writing = createSingleFlight(
-    () => waiting.length > 0,
-    async () => {
+  function start() {
+    isStarting = false
+    while (inFlight < maxInFlight) {
       const batch = takeBatch()
-      try {
-        await write(batch)
-      } catch (error) {
-        heads.forget(batch.map(({ draft }) => draft.conversationId))
-        for (const { reject } of batch) reject(unavailable(error))
-      }
-    },
-  )
+      if (batch.length === 0) break
+      inFlight += 1
+      void writeOrRefuse(batch)
+    }
+    if (inFlight === 0) idle.resolve()
+  }
+
+  async function writeOrRefuse(batch: Pending[]) {
+    const conversationIds = batch.map(({ draft }) => draft.conversationId)
+    for (const id of conversationIds) busy.add(id)
+    try {
+      await write(batch)
+    } catch (error) {
+      heads.forget(conversationIds)
+      for (const { reject } of batch) reject(unavailable(error))
+    }
+    for (const id of conversationIds) busy.delete(id)
+    inFlight -= 1
+    start()
+  }
 
   /** One event for each conversation, in the order of arrival. */
   function takeBatch(): Pending[] {
@@ -85,12 +110,13 @@ export function createEventLog({
     const taken = new Set<string>()
     for (const pending of waiting) {
       const { conversationId } = pending.draft
-      if (batch.length < maxBatch && !taken.has(conversationId)) {
+      if (batch.length < maxBatch && !taken.has(conversationId) && !busy.has(conversationId)) {
         taken.add(conversationId)
         batch.push(pending)
       } else rest.push(pending)
     }
     waiting = rest
+    metrics.logQueueLength.set(waiting.length)
     return batch
   }
 
@@ -102,13 +128,14 @@ export function createEventLog({
     const events = writing.map((pending) =>
       place(reopening.has(pending) ? reopened(pending.draft) : pending.draft, ends.get(pending)!),
     )
-    const outcomes = events.length > 0 ? await store.insert(events) : []
+    const outcomes = events.length > 0 ? await insert(events, writing) : []
 
     const repeated: Pending[] = []
     const beaten: Pending[] = []
     const next: Pending[] = []
     for (const [index, pending] of writing.entries()) {
       const event = events[index]!
+      if (outcomes[index] !== 'inserted') metrics.logConflicts.inc({ kind: outcomes[index]! })
       if (outcomes[index] === 'operation_taken') repeated.push(pending)
       else if (outcomes[index] === 'sequence_taken') beaten.push(pending)
       else {
@@ -124,6 +151,23 @@ export function createEventLog({
       await answerRepeats(repeated).catch((error) => {
         for (const { reject } of repeated) reject(unavailable(error))
       })
+    }
+  }
+
+  async function insert(events: LogEvent[], batch: Pending[]) {
+    metrics.logBatchSize.observe(events.length)
+    const endTimer = metrics.logInsertDuration.startTimer()
+    const attributes = {
+      'db.system.name': 'mongodb',
+      'db.collection.name': 'events',
+      'db.operation.name': 'insert',
+      'db.operation.batch.size': events.length,
+    }
+    const origin = batchOrigin(batch.map((pending) => pending.origin))
+    try {
+      return await inSpan('insert events', { ...origin, kind: SpanKind.CLIENT, attributes }, () => store.insert(events))
+    } finally {
+      endTimer()
     }
   }
 
@@ -187,12 +231,18 @@ export function createEventLog({
     append(draft) {
       if (waiting.length >= maxWaiting) return Promise.reject(unavailable())
       const { promise, resolve, reject } = Promise.withResolvers<Appended>()
-      waiting.push({ draft, tries: 0, resolve, reject })
-      void writing.run()
+      waiting.push({ draft, origin: activeContext(), tries: 0, resolve, reject })
+      metrics.logQueueLength.set(waiting.length)
+      if (!isStarting) {
+        if (inFlight === 0) idle = Promise.withResolvers()
+        isStarting = true
+        // Let everything that is on its way in this turn come along.
+        queueMicrotask(start)
+      }
       return promise
     },
 
-    drain: writing.settled,
+    drain: () => idle.promise,
   }
 }
 

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { LogEvent } from './log-events.ts'
+import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import type { EventStore } from './store/events.ts'
 
 /** A conversation's log as this process follows it. */
@@ -34,9 +35,10 @@ const eventsPerRead = 2000
 export function createFeeds<M>(dependencies: {
   events: Pick<EventStore, 'heads' | 'readManyAfter'>
   deliver: (feed: Feed<M>, event: LogEvent) => void
+  metrics?: CoreMetrics
   logger: Logger
 }): Feeds<M> {
-  const { events, deliver, logger } = dependencies
+  const { events, deliver, metrics = createCoreMetrics(), logger } = dependencies
   const feeds = new Map<string, Feed<M> & { opened: Promise<void> }>()
   /** How far each feed that is behind has to go. */
   const behind = new Map<string, number>()
@@ -142,7 +144,10 @@ export function createFeeds<M>(dependencies: {
       const ids = [...feeds.keys()]
       for (let start = 0; start < ids.length; start += 1000) {
         const heads = await events.heads(ids.slice(start, start + 1000))
-        for (const [conversationId, sequence] of heads) this.advanced(conversationId, sequence)
+        for (const [conversationId, sequence] of heads) {
+          if (sequence > (feeds.get(conversationId)?.through ?? sequence)) metrics.missedWakeups.inc()
+          this.advanced(conversationId, sequence)
+        }
       }
     },
   }

@@ -9,6 +9,8 @@ export interface Operation<R> {
   /** Route and owner of the key: the same key elsewhere is another operation. */
   scope: string[]
   key: string
+  /** Who asks, where there is a session already: with its visitor, what is kept of the operation is erased. */
+  sessionId?: string
   /** What is compared: the input as it was sent. */
   input: unknown
   /** How long a repeat gets the first answer, in seconds. */
@@ -33,7 +35,7 @@ const runningFor = 15_000
 
 export function createIdempotency(store: IdempotencyStore, now: () => number): Idempotency {
   return {
-    async once({ scope, key, input, keptFor, run }) {
+    async once({ scope, key, sessionId, input, keptFor, run }) {
       if (!isIdempotencyKey(key)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
       const id = createHash('sha256')
         .update(JSON.stringify([...scope, key]))
@@ -41,7 +43,8 @@ export function createIdempotency(store: IdempotencyStore, now: () => number): I
       const inputHash = hashInput(input)
       const time = now()
       const times = { runningUntil: new Date(time + runningFor), expiresAt: new Date(time + keptFor * 1000) }
-      const earlier = await store.claim(id, { inputHash, ...times }, new Date(time))
+      const owner = sessionId === undefined ? {} : { sessionIds: [sessionId] }
+      const earlier = await store.claim(id, { inputHash, ...owner, ...times }, new Date(time))
       if (earlier) {
         if (earlier.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
         if (earlier.result === undefined) throw new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 1 })
@@ -49,7 +52,7 @@ export function createIdempotency(store: IdempotencyStore, now: () => number): I
       }
       try {
         const result = await run(`${id}.${inputHash}`)
-        await store.finish(id, result)
+        await store.finish(id, result, sessionIdIn(result))
         return { result, replayed: false }
       } catch (error) {
         await store.release(id).catch(() => {})
@@ -57,6 +60,11 @@ export function createIdempotency(store: IdempotencyStore, now: () => number): I
       }
     },
   }
+}
+
+function sessionIdIn(result: unknown): string | undefined {
+  const { sessionId } = Object(result) as { sessionId?: unknown }
+  return typeof sessionId === 'string' ? sessionId : undefined
 }
 
 /** SHA-256 of the canonical JSON (RFC 8785). */

@@ -106,7 +106,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     operation: string,
   ): Promise<Identity> {
     const { nonce, endsAt, ...said } = await assertions.verify(assertion, installation)
-    const subjectId = subjects.idOf(connectionId, said.externalSubject)
+    const subjectId = await subjects.idOf(connectionId, said.externalSubject)
     if (await store.isBanned(subjectId)) throw new ServiceError(ErrorCode.VISITOR_BANNED)
     const expiresAt = new Date(endsAt.getTime() + nonceMargin)
     if (!(await nonces.use({ publicSiteKey, nonce, operation, expiresAt }, new Date(now())))) {
@@ -194,6 +194,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
       const { sessionId } = session
       const { result, replayed } = await idempotency.once({
         scope: ['POST /sessions/identify', sessionId],
+        sessionId,
         key: idempotencyKey,
         input: { assertion },
         keptFor: settings.idempotencyRetention,
@@ -207,6 +208,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
       const { sessionId } = session
       const { result, replayed } = await idempotency.once({
         scope: ['DELETE /sessions/identify', sessionId],
+        sessionId,
         key: idempotencyKey,
         input: {},
         keptFor: settings.idempotencyRetention,

@@ -31,7 +31,7 @@ export interface Inbox {
 /** How far back `reconcile` looks, in milliseconds. */
 const reconcileMs = 10 * 60_000
 /** A busy conversation is noted this often, in milliseconds, and not with each message. */
-const paceMs = 100
+const paceMs = 500
 const maxPage = 100
 const defaultPage = 50
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { traceparentOf } from '../observability/tracing.ts'
 import { deliveryBody } from './delivery-body.ts'
 import { newId } from './ids.ts'
 import type { DeliveryOperation, NewDelivery } from './store/deliveries.ts'
@@ -23,6 +24,7 @@ export function newDelivery(options: {
   const attemptId = newId('att')
   const body = deliveryBody({ deliveryId, occurredAt: at, lead, mappedFields: subscription.mappedFields })
   const isTooLarge = body.length > settings.bodyMaxBytes
+  const traceparent = traceparentOf()
   const isHeld = subscription.status === 'disabled' && !isTooLarge
   return {
     isTooLarge,
@@ -45,6 +47,7 @@ export function newDelivery(options: {
     operations: [{ ...operation, attemptId }],
     createdAt: at,
     updatedAt: at,
+    ...(traceparent && { traceparent }),
     ...(requestedBy === undefined ? {} : { requestedAt: at }),
     ...(isTooLarge
       ? { deleteAt: new Date(at.getTime() + settings.retentionDays * 86_400_000) }

@@ -82,6 +82,7 @@ export function createRenewals(dependencies: RenewalsDependencies): Renewals {
       )
       const { result, replayed } = await idempotency.once({
         scope: ['POST /sessions/renew', sessionId],
+        sessionId,
         key: idempotencyKey,
         input: { sessionId, renewalToken, lastSeenEventId },
         keptFor: settings.idempotencyRetention,

@@ -83,7 +83,7 @@ export function createScreenshots(dependencies: ScreenshotsDependencies): Screen
     const { requestId, idempotencyKey: key } = header
     const scope = ['POST /commands/screenshots/upload', sessionId]
     const keptFor = settings.idempotencyRetention
-    return idempotency.once({ scope, key, input: { requestId, sha256 }, keptFor, run })
+    return idempotency.once({ scope, sessionId, key, input: { requestId, sha256 }, keptFor, run })
   }
 
   /** The bytes are compared with those of the first upload and not kept. */

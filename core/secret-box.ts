@@ -8,6 +8,9 @@ export interface SecretBox {
   open(sealed: string): string
 }
 
+/** Which key a secret is sealed with. */
+export const kidOf = (sealed: string): string => sealed.slice(0, sealed.indexOf('.'))
+
 /** Encryption of secrets at rest. */
 export function createSecretBox(keyring: Keyring): SecretBox {
   return {

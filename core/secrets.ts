@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createAccess } from './access.ts'
+import type { CoreConfig } from './config.ts'
 import { createKeyring, type SecretKey } from './keyring.ts'
 
 /** The secrets of a data folder, made at its first use, for one machine. In production they come from settings. */
@@ -46,6 +47,18 @@ async function readJson(path: string): Promise<DataFolderSecrets | undefined> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
+}
+
+/** The secret keys of the settings; outside production the data folder's, where there are none. Errors: as parseSecretKeys. */
+export async function settingsSecretKeys({
+  SECRET_KEYS,
+  NODE_ENV,
+  DATA_DIR,
+}: Pick<CoreConfig, 'SECRET_KEYS' | 'NODE_ENV' | 'DATA_DIR'>): Promise<[SecretKey, ...SecretKey[]]> {
+  if (SECRET_KEYS === '' && NODE_ENV === 'production') {
+    throw new Error('SECRET_KEYS is missing: in production the secret keys come from the settings')
+  }
+  return parseSecretKeys(SECRET_KEYS || (await dataFolderSecrets(DATA_DIR)).secretKeys)
 }
 
 /** `k2:…,k1:…` as keys. Errors: names the key id that is too short, never the key. */

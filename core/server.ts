@@ -1,9 +1,10 @@
-import http from 'node:http'
-import http2 from 'node:http2'
-import net from 'node:net'
+import type { IncomingMessage, RequestListener } from 'node:http'
+import type net from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import { createRouterTransport, type Transport } from '@connectrpc/connect'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
 import type { CoreContext } from './context.ts'
+import { createPlainListener, createTlsListener, type ListenerTls } from './listener.ts'
 import { coreRouterOptions, coreRoutes } from './services/router.ts'
 
 export interface CoreServer {
@@ -21,16 +22,13 @@ export function inMemoryTransport(core: CoreContext): Transport {
 /** Shorter than whoever stops the process waits. */
 const finishWithinMs = 5_000
 
-/** What a client that speaks HTTP/2 without asking says first (RFC 9113, section 3.4). */
-const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n')
-
 /**
- * The internal services on one port: Connect, gRPC and gRPC-Web, over HTTP/1.1 or HTTP/2 without TLS, and `/livez` and
- * `/readyz`. Errors: rejects when the port is taken.
+ * The internal services on one port: Connect, gRPC and gRPC-Web, over HTTP/1.1 or HTTP/2, and `/livez` and `/readyz`, with
+ * TLS or without. Errors: rejects when the port is taken.
  */
 export async function serveCore(
   core: CoreContext,
-  { host, port }: { host: string; port: number },
+  { host, port, tls }: { host: string; port: number; tls?: ListenerTls },
 ): Promise<CoreServer> {
   const shutdown = new AbortController()
   const services = connectNodeAdapter({
@@ -44,37 +42,9 @@ export async function serveCore(
       response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
     },
   })
-  const http1Server = http.createServer(services)
-  const http2Server = http2.createServer({ settings: { initialWindowSize: 4 * 1024 * 1024 } }, services)
-  const http2Sessions = new Set<http2.ServerHttp2Session>()
-  http2Server.on('session', (session) => {
-    session.setLocalWindowSize(16 * 1024 * 1024)
-    http2Sessions.add(session)
-    session.on('close', () => http2Sessions.delete(session))
-  })
-  const sockets = new Set<net.Socket>()
-  /** Those that have said nothing yet. */
-  const silent = new Set<net.Socket>()
-
-  const server = net.createServer((socket) => {
-    sockets.add(socket)
-    silent.add(socket)
-    socket.on('close', () => {
-      sockets.delete(socket)
-      silent.delete(socket)
-    })
-    socket.on('error', () => socket.destroy())
-    socket.once('readable', () => {
-      silent.delete(socket)
-      const start = socket.read() as Buffer | null
-      if (start === null) return
-      socket.unshift(start)
-      const length = Math.min(start.length, http2Preface.length)
-      const isHttp2 = start.subarray(0, length).equals(http2Preface.subarray(0, length))
-      const target = isHttp2 ? http2Server : http1Server
-      target.emit('connection', socket)
-    })
-  })
+  const { server, sockets, endWhenIdle } = tls
+    ? createTlsListener(tls, tls.asksClients ? onlyKnownClients(services) : services)
+    : createPlainListener(services)
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -86,16 +56,23 @@ export async function serveCore(
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))
       shutdown.abort()
+      endWhenIdle()
       const deadline = setTimeout(() => {
         for (const socket of sockets) socket.destroy()
       }, finishWithinMs)
-      for (const session of http2Sessions) session.close()
-      http1Server.keepAliveTimeout = 1
-      http1Server.closeIdleConnections()
-      for (const socket of silent) socket.destroy()
       await closed
       clearTimeout(deadline)
     },
+  }
+}
+
+/** Calls of those whose certificate was accepted; whether the process lives is told to anybody. */
+function onlyKnownClients(services: RequestListener): RequestListener {
+  const isProbe = ({ url }: IncomingMessage) => url === '/livez' || url === '/readyz'
+  return (request, response) => {
+    if ((request.socket as TLSSocket).authorized || isProbe(request)) return services(request, response)
+    response.statusCode = 403
+    response.end()
   }
 }
 

@@ -5,6 +5,7 @@ import type { Grants } from './grants.ts'
 import type { Idempotency } from './idempotency.ts'
 import { createIdentification, type Identification } from './identification.ts'
 import { createIdentityAssertions } from './identity.ts'
+import { createIdsKey } from './ids-key.ts'
 import type { Keyring } from './keyring.ts'
 import { createRenewals, type Renewals } from './renewal.ts'
 import type { ReplayWindow } from './replay-window.ts'
@@ -14,10 +15,11 @@ import { createSessions, type Sessions } from './sessions.ts'
 import type { ConversationStore } from './store/conversations.ts'
 import type { Collections } from './store/database.ts'
 import type { EventStore } from './store/events.ts'
+import { createKeyStore } from './store/keys.ts'
 import { createNonceStore } from './store/nonces.ts'
 import type { SessionStore } from './store/sessions.ts'
 import { createSubjectStore } from './store/subjects.ts'
-import { createSubjects } from './subjects.ts'
+import { createSubjects, type Subjects } from './subjects.ts'
 import type { VisitorAccess } from './visitor-access.ts'
 import type { Wakeups } from './wakeups.ts'
 import type { Workspaces } from './workspaces.ts'
@@ -27,6 +29,7 @@ export interface SessionParts {
   sessions: Sessions
   renewals: Renewals
   identification: Identification
+  subjects: Subjects
 }
 
 export interface SessionPartsDependencies {
@@ -60,6 +63,7 @@ export function createSessionParts({
   ...given
 }: SessionPartsDependencies): SessionParts {
   const { conversations, events, access, keyring, wakeups, now } = given
+  const idsKey = createIdsKey({ store: createKeyStore(collections), secretBox, keyring, now })
   const parts = {
     ...given,
     store: sessionStore,
@@ -78,7 +82,7 @@ export function createSessionParts({
     conversations,
     events,
     access,
-    keyring,
+    idsKey,
     wakeups,
   })
   const assertions = createIdentityAssertions({
@@ -92,7 +96,8 @@ export function createSessionParts({
     },
   })
   return {
-    sessions: createSessions({ ...parts, workspaces }),
+    subjects,
+    sessions: createSessions({ ...parts, idsKey, workspaces }),
     renewals: createRenewals({ ...parts, directory, grants }),
     identification: createIdentification({ ...parts, nonces: createNonceStore(collections), subjects, assertions }),
   }

@@ -34,10 +34,12 @@ export function createSessionWatch(dependencies: {
   log: EventLog
   /** Where a watched session is, each time it is looked at: it may have gone to another conversation. */
   onSeen: (sessionId: string, conversationId: string) => void
+  /** Nothing is kept of the session any more, nor of its log. */
+  onGone: (sessionId: string) => void
   logger: Logger
   now: () => number
 }): SessionWatch {
-  const { access, log, onSeen, logger, now } = dependencies
+  const { access, log, onSeen, onGone, logger, now } = dependencies
   const watched = new Map<string, { session: Session; streams: number; expiresAt: number }>()
 
   async function check(sessionId: string) {
@@ -45,10 +47,9 @@ export function createSessionWatch(dependencies: {
     if (!entry) return
     try {
       const { end, grantExpiresAt, conversationId } = await access.endOf(sessionId)
-      if (conversationId !== undefined) {
-        entry.session = { ...entry.session, conversationId }
-        onSeen(sessionId, conversationId)
-      }
+      if (conversationId === undefined) return onGone(sessionId)
+      entry.session = { ...entry.session, conversationId }
+      onSeen(sessionId, conversationId)
       if (grantExpiresAt) entry.expiresAt = grantExpiresAt.getTime()
       if (end) await writeEnd(entry.session, end)
     } catch (error) {

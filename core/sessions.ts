@@ -2,7 +2,8 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from './errors.ts'
 import type { Idempotency } from './idempotency.ts'
 import { newId } from './ids.ts'
-import { type Keyring, keyedHash } from './keyring.ts'
+import type { IdsKey } from './ids-key.ts'
+import { keyedHash } from './keyring.ts'
 import { firstGrantOf, newConversation, newSession, type SessionLifetimes } from './new-session.ts'
 import { minimisePageContext, type PageContext, pageContextIssues } from './page-context.ts'
 import { field, locale, text, validate } from './rules.ts'
@@ -58,7 +59,7 @@ export interface SessionsDependencies {
   contents: SessionContents
   workspaces: Pick<Workspaces, 'installationFor'>
   access: VisitorAccess
-  keyring: Keyring
+  idsKey: IdsKey
   idempotency: Idempotency
   wakeups: Pick<Wakeups, 'stateChanged'>
   settings: SessionSettings
@@ -67,18 +68,19 @@ export interface SessionsDependencies {
 
 /** Visitor sessions: their start and their end (contract, sections 2 and 3). */
 export function createSessions(dependencies: SessionsDependencies): Sessions {
-  const { store, conversations, contents, workspaces, access, keyring, idempotency, wakeups, settings, now } =
+  const { store, conversations, contents, workspaces, access, idsKey, idempotency, wakeups, settings, now } =
     dependencies
 
-  function visitorIdFor(connectionId: string, clientInstanceId: string) {
-    const { key } = keyring.all('visitor-id').at(-1)!
-    return `vis_${keyedHash(key, connectionId, clientInstanceId).toString('hex').slice(0, 32)}`
+  async function visitorIdFor(connectionId: string, clientInstanceId: string) {
+    return `vis_${keyedHash(await idsKey(), connectionId, clientInstanceId)
+      .toString('hex')
+      .slice(0, 32)}`
   }
 
   async function start({ pageContext, ...request }: Omit<NewSession, 'idempotencyKey'>): Promise<Issued> {
     const { origin, clientInstanceId } = request
     const { connectionId, workspaceId, publicSiteKey } = await workspaces.installationFor(request.publicSiteKey, origin)
-    const visitorId = visitorIdFor(connectionId, clientInstanceId)
+    const visitorId = await visitorIdFor(connectionId, clientInstanceId)
     if (await store.isBanned(visitorId)) throw new ServiceError(ErrorCode.VISITOR_BANNED)
 
     const session = newSession(
@@ -139,6 +141,7 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       const { sessionId } = session
       const { result, replayed } = await idempotency.once({
         scope: ['POST /sessions/close', sessionId],
+        sessionId,
         key: idempotencyKey,
         input: { scope },
         keptFor: settings.idempotencyRetention,
@@ -162,6 +165,7 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       }
       const { replayed } = await idempotency.once({
         scope: ['POST /context/page', sessionId],
+        sessionId,
         key: idempotencyKey,
         input: pageContext,
         keptFor: settings.idempotencyRetention,

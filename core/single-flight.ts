@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 
 export interface SingleFlight {
   /** Makes sure that the work runs, now or as it already does; resolves or rejects as that run does. */
@@ -45,8 +45,8 @@ export function createSingleFlight(
 
   async function runAll() {
     try {
-      // Let everything that is on its way in this turn come along.
-      await null
+      // Let everything that is on its way in this turn come along; what may wait a little lets it go out first.
+      await (paceMs > 0 ? turn() : null)
       while (hasMore()) {
         if (paceMs > 0) await keepPace()
         begun += 1

@@ -1,4 +1,5 @@
-import { type Keyring, keyedHash } from './keyring.ts'
+import type { IdsKey } from './ids-key.ts'
+import { keyedHash } from './keyring.ts'
 import type { Conversation, ConversationStore } from './store/conversations.ts'
 import type { EventStore } from './store/events.ts'
 import type { Session, SessionStore } from './store/sessions.ts'
@@ -8,7 +9,7 @@ import type { Wakeups } from './wakeups.ts'
 
 export interface Subjects {
   /** What a visitor is known by on a connection: a keyed hash of the host's own id. */
-  idOf(connectionId: string, externalSubject: string): string
+  idOf(connectionId: string, externalSubject: string): Promise<string>
   /** The subject's conversation, while it is open. */
   openConversation(subjectId: string): Promise<Conversation | undefined>
   /**
@@ -27,10 +28,10 @@ export function createSubjects(dependencies: {
   conversations: Pick<ConversationStore, 'find'>
   events: Pick<EventStore, 'firstMessage'>
   access: Pick<VisitorAccess, 'live'>
-  keyring: Keyring
+  idsKey: IdsKey
   wakeups: Pick<Wakeups, 'stateChanged'>
 }): Subjects {
-  const { store, sessions, conversations, events, access, keyring, wakeups } = dependencies
+  const { store, sessions, conversations, events, access, idsKey, wakeups } = dependencies
 
   async function openOf(subject: Subject | undefined): Promise<Conversation | undefined> {
     if (!subject) return undefined
@@ -49,9 +50,10 @@ export function createSubjects(dependencies: {
   }
 
   return {
-    idOf(connectionId, externalSubject) {
-      const { key } = keyring.all('visitor-id').at(-1)!
-      return `sub_${keyedHash(key, 'subject', connectionId, externalSubject).toString('hex').slice(0, 32)}`
+    async idOf(connectionId, externalSubject) {
+      return `sub_${keyedHash(await idsKey(), 'subject', connectionId, externalSubject)
+        .toString('hex')
+        .slice(0, 32)}`
     },
 
     openConversation: async (subjectId) => openOf(await store.find(subjectId)),

@@ -1,5 +1,6 @@
 import type { Feed, Feeds } from './feeds.ts'
 import { encodeEvent, endsSession, type LogEvent } from './log-events.ts'
+import { type CoreMetrics, createCoreMetrics } from './metrics.ts'
 import type { ReplayWindow } from './replay-window.ts'
 import type { Session } from './store/sessions.ts'
 
@@ -32,6 +33,8 @@ export interface Subscription {
   position: number
   /** `live` follows the feed; `replaying` reads the log by itself until it has caught up. */
   mode: 'replaying' | 'paused' | 'live' | 'ended'
+  /** Events that it was sent before it was live. */
+  replayed: number
   isOpen: boolean
   /** The session has gone to another conversation. */
   isElsewhere: boolean
@@ -60,6 +63,8 @@ export interface Subscriptions {
   close(subscription: Subscription): void
   /** Tells the streams of a session that follow another conversation's log to begin anew, and ends them. */
   sessionIsIn(sessionId: string, conversationId: string): void
+  /** Ends the streams of a session that was erased: there is no log any more that could tell them. */
+  sessionIsGone(sessionId: string): void
   /** Delivers an event of a feed to those who follow it. */
   deliver(feed: Feed<Subscription>, event: LogEvent): void
 }
@@ -67,6 +72,7 @@ export interface Subscriptions {
 export interface SubscriptionsDependencies {
   feeds: () => Feeds<Subscription>
   replayWindow: ReplayWindow
+  metrics?: CoreMetrics
   now?: () => number
   onOpened: (subscription: Subscription) => void
   /** However it ended. */
@@ -77,6 +83,7 @@ export interface SubscriptionsDependencies {
 export function createSubscriptions({
   feeds,
   replayWindow,
+  metrics = createCoreMetrics(),
   now = Date.now,
   onOpened,
   onEnded,
@@ -100,6 +107,7 @@ export function createSubscriptions({
     const ofSession = bySession.get(subscription.session.sessionId)
     ofSession?.delete(subscription)
     if (ofSession?.size === 0) bySession.delete(subscription.session.sessionId)
+    metrics.subscriptionsOpen.dec()
     onEnded(subscription)
     return true
   }
@@ -114,6 +122,7 @@ export function createSubscriptions({
         const { feed, sink } = subscription
         if (subscription.position >= feed.through) {
           subscription.mode = 'live'
+          metrics.replaySize.observe(subscription.replayed)
           return
         }
         const { through } = feed
@@ -142,6 +151,7 @@ export function createSubscriptions({
   /** The stream ends; the client comes back, and gets the log of the conversation that its session is in now. */
   function beginAnew(subscription: Subscription) {
     const { id, sink, epoch, feed } = subscription
+    metrics.streamResets.inc({ reason: 'epoch_changed' })
     sink.event([id], resetRequired(epoch, feed.through, { reason: 'epoch_changed', at: new Date(now()) }))
     end(subscription)
   }
@@ -154,6 +164,7 @@ export function createSubscriptions({
       return 0
     }
     const encoded = encode(event, subscription.epoch)
+    subscription.replayed += 1
     subscription.sink.event([subscription.id], encoded)
     return encoded.json.length
   }
@@ -168,6 +179,7 @@ export function createSubscriptions({
         feed: undefined as never,
         position: 0,
         mode: 'replaying',
+        replayed: 0,
         isOpen: false,
         isElsewhere: false,
       }
@@ -175,6 +187,7 @@ export function createSubscriptions({
       subscription.feed = feed
       const ofSession = bySession.get(session.sessionId) ?? new Set()
       bySession.set(session.sessionId, ofSession.add(subscription))
+      metrics.subscriptionsOpen.inc()
       try {
         onOpened(subscription)
         const verdict = await replayWindow.judge(session.conversationId, { epoch, head: feed.through, start })
@@ -185,6 +198,7 @@ export function createSubscriptions({
           if (subscription.isElsewhere) beginAnew(subscription)
           void replay(subscription)
         } else {
+          metrics.streamResets.inc({ reason: verdict.reason })
           sink.opened(id, session, { epoch, sequence: feed.through })
           sink.event([id], resetRequired(epoch, feed.through, verdict))
           end(subscription)
@@ -210,6 +224,21 @@ export function createSubscriptions({
       for (const subscription of [...(bySession.get(sessionId) ?? [])]) {
         subscription.isElsewhere = subscription.session.conversationId !== conversationId
         if (subscription.isElsewhere && subscription.isOpen) beginAnew(subscription)
+      }
+    },
+
+    sessionIsGone(sessionId) {
+      for (const subscription of [...(bySession.get(sessionId) ?? [])]) {
+        const { id, sink, epoch, feed } = subscription
+        if (!subscription.isOpen) continue
+        const event: LogEvent = {
+          conversationId: feed.conversationId,
+          sequence: feed.through,
+          type: 'session.revoked',
+          occurredAt: new Date(now()),
+        }
+        sink.event([id], encode(event, epoch))
+        end(subscription)
       }
     },
 

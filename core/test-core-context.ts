@@ -133,25 +133,42 @@ export async function startTestCores(
 
 export type TestCores = Awaited<ReturnType<typeof startTestCores>>
 
-const writing = new Set(['insertOne', 'insertMany', 'updateOne', 'updateMany', 'replaceOne', 'deleteOne', 'bulkWrite'])
+const writing = new Set([
+  'insertOne',
+  'insertMany',
+  'updateOne',
+  'updateMany',
+  'findOneAndUpdate',
+  'replaceOne',
+  'deleteOne',
+  'deleteMany',
+  'bulkWrite',
+])
 
 function mortal(database: Database, writes: number): Database {
   let left = writes
-  const collections = Object.entries(database.collections).map(([name, collection]) => [
-    name,
-    new Proxy(collection, {
+  const mortalPart = <T extends object>(part: T, dying: ReadonlySet<string>, counts = true): T =>
+    new Proxy(part, {
       get(target, property) {
         const value = Reflect.get(target, property)
         if (typeof value !== 'function') return value
         return (...call: unknown[]) => {
-          if (writing.has(String(property))) {
+          if (dying.has(String(property))) {
             if (left <= 0) return Promise.reject(new Error('dead'))
-            if (name !== 'wakeups') left -= 1
+            if (counts) left -= 1
           }
           return value.apply(target, call)
         }
       },
-    }),
+    })
+  const collections = Object.entries(database.collections).map(([name, collection]) => [
+    name,
+    mortalPart(collection, writing, name !== 'wakeups'),
   ])
-  return { ...database, collections: Object.fromEntries(collections) as Collections, close: async () => {} }
+  return {
+    ...database,
+    collections: Object.fromEntries(collections) as Collections,
+    screenshots: mortalPart(database.screenshots, new Set(['delete'])),
+    close: async () => {},
+  }
 }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { CoreMetrics } from './metrics.ts'
 import { createSingleFlight } from './single-flight.ts'
 import type { LogEnd } from './store/events.ts'
 import type { Wakeup, WakeupStore } from './store/wakeups.ts'
@@ -22,6 +23,9 @@ export interface WakeupListener {
   onGap(): void
 }
 
+/** Least time between two wake-ups of this process, in milliseconds: the first after a quiet time is written at once. */
+const paceMs = 10
+
 /** After this long without word from the store, in milliseconds, a cache is not to be trusted. */
 const currentFor = 900
 
@@ -30,6 +34,8 @@ export interface WakeupsDependencies {
   processId: string
   listener: WakeupListener
   logger: Logger
+  metrics: CoreMetrics
+  now: () => number
   /** Milliseconds of a clock that never goes back. */
   monotonic: () => number
 }
@@ -38,27 +44,44 @@ export interface WakeupsDependencies {
  * How the cores wake each other: each write batch leaves one small document in a capped collection, which every core
  * follows. The log and the state themselves are always read from where they are kept.
  */
-export function createWakeups({ store, processId, listener, logger, monotonic }: WakeupsDependencies): Wakeups {
+export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
+  const { store, processId, listener, logger, metrics, now, monotonic } = dependencies
   let heads = new Map<string, LogEnd>()
-  let changed = new Set<string>()
+  let changes = newChanges()
   let caughtUpAt = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
   const stopping = new AbortController()
 
-  /** Whatever came up while the last wake-up was being written goes into the next one. */
+  /** Whatever came up since the last wake-up goes into the next one. */
   const publishing = createSingleFlight(
-    () => heads.size > 0 || changed.size > 0,
+    () => heads.size > 0 || changes.ids.size > 0,
     async () => {
+      const { ids, told } = changes
       const wakeup = {
         from: processId,
         heads: [...heads].map(([id, { sequence, closed }]) => [id, sequence, closed] as [string, number, boolean]),
-        changed: [...changed],
+        changed: [...ids],
+        at: new Date(now()),
       }
       heads = new Map()
-      changed = new Set()
-      await store.publish(wakeup)
+      changes = newChanges()
+      await store.publish(wakeup).then(told.resolve, (error) => {
+        told.reject(error)
+        throw error
+      })
     },
+    { paceMs },
   )
+
+  function publish() {
+    publishing.run().catch((error: Error) => logger.warn({ reason: error.name }, 'wake-up not written'))
+  }
+
+  /** What was written before this process listened was not late. */
+  function measureLag({ at }: Wakeup) {
+    if (at === undefined || caughtUpAt === Number.NEGATIVE_INFINITY) return
+    metrics.wakeupLag.observe(Math.max(0, now() - at.getTime()) / 1000)
+  }
 
   async function follow() {
     for (let failures = 0; !stopping.signal.aborted; failures += 1) {
@@ -66,7 +89,10 @@ export function createWakeups({ store, processId, listener, logger, monotonic }:
         for await (const wakeup of store.follow(stopping.signal)) {
           failures = 0
           if (wakeup !== null) {
-            if (wakeup.from !== processId) listener.onWakeup(wakeup)
+            if (wakeup.from !== processId) {
+              measureLag(wakeup)
+              listener.onWakeup(wakeup)
+            }
             continue
           }
           if (caughtUpAt === Number.NEGATIVE_INFINITY) listener.onGap()
@@ -84,13 +110,16 @@ export function createWakeups({ store, processId, listener, logger, monotonic }:
   return {
     logAdvanced(conversationId, end) {
       if ((heads.get(conversationId)?.sequence ?? 0) < end.sequence) heads.set(conversationId, end)
-      publishing.run().catch((error: Error) => logger.warn({ reason: error.name }, 'wake-up not written'))
+      publish()
     },
 
     async stateChanged(...ids) {
+      if (ids.length === 0) return
+      const { ids: changed, told } = changes
       for (const id of ids) changed.add(id)
       listener.onWakeup({ heads: [], changed: ids })
-      await publishing.run()
+      publish()
+      await told.promise
     },
 
     isCurrent: () => monotonic() - caughtUpAt < currentFor,
@@ -104,4 +133,12 @@ export function createWakeups({ store, processId, listener, logger, monotonic }:
       await Promise.allSettled([following, publishing.settled()])
     },
   }
+}
+
+/** Ids whose state changed, and when the others can see it. */
+function newChanges() {
+  const told = Promise.withResolvers<void>()
+  // Nobody may be waiting for it.
+  told.promise.catch(() => {})
+  return { ids: new Set<string>(), told }
 }

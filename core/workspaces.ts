@@ -5,7 +5,7 @@ import { ServiceError } from './errors.ts'
 import { formDefinitionIssues } from './forms.ts'
 import { newId } from './ids.ts'
 import { entriesAllowing, isOriginAllowed, isOriginEntry } from './origins.ts'
-import { field, hexColour, locale, oneOf, text, url, validate } from './rules.ts'
+import { field, hexColour, integer, locale, oneOf, text, url, validate } from './rules.ts'
 import type { SecretBox } from './secret-box.ts'
 import type {
   Appearance,
@@ -42,6 +42,8 @@ export interface Workspaces {
   createWorkspace(name: string): Promise<Workspace>
   /** Errors: `NotFound`. */
   findWorkspace(workspaceId: string): Promise<Workspace>
+  /** By id, those after one, 100 where no limit is given. Errors: `ValidationFailed`. */
+  listWorkspaces(after: string, limit?: number): Promise<Workspace[]>
   listConnections(workspaceId: string): Promise<Connection[]>
   createConnection(workspaceId: string, name: string, scope: Scope): Promise<Connection>
   setConnectionStatus(connectionId: string, status: ConnectionStatus, scope: Scope): Promise<Connection>
@@ -122,6 +124,11 @@ export function createWorkspaces({ store, directory, secretBox, wakeups, now }: 
     },
 
     findWorkspace: async (workspaceId) => inScope(await store.findWorkspace(workspaceId), undefined),
+
+    async listWorkspaces(after, limit = 100) {
+      validate(field('/limit', limit, integer(1, 1000)))
+      return store.listWorkspaces(after, limit)
+    },
 
     listConnections: (workspaceId) => store.listConnections(workspaceId),
 

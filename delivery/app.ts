@@ -1,20 +1,23 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import { createClient, type Transport } from '@connectrpc/connect'
+import { createClient } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
+import type { CorePool } from '../core-client/core-pool.ts'
 import { createFailoverTransport } from '../core-client/failover-transport.ts'
+import { createTracedTransport } from '../core-client/traced-transport.ts'
 import { createResolver, type Lookup } from '../destination/resolve.ts'
 import type { DeliveryConfig } from './config.ts'
+import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
 import { createSender } from './sender.ts'
 import { createDeliveryWorker, type DeliveryWorker } from './worker.ts'
 
 export interface DeliveryOptions {
   config: DeliveryConfig
-  /** To each of the cores, without the service token. */
-  transports: Transport[]
+  cores: CorePool
   logger: Logger
+  metrics?: DeliveryMetrics
   /** Names' addresses; the machine's own name service unless a test says otherwise. */
   lookup?: Lookup
   /** Authorities to trust instead of Node's, in PEM; for tests. */
@@ -22,13 +25,10 @@ export interface DeliveryOptions {
 }
 
 /** A delivery worker over its cores. It has no database and no secret but its service token. */
-export function createDelivery({ config, transports, logger, lookup, ca }: DeliveryOptions): DeliveryWorker {
+export function createDelivery(options: DeliveryOptions): DeliveryWorker {
+  const { config, cores, logger, metrics = createDeliveryMetrics(), lookup, ca } = options
   const workerId = `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`
-  const failover = createFailoverTransport({
-    transports: transports.map((transport) => createAuthorizedTransport(transport, config.DELIVERY_TOKEN)),
-    deadlineMs: config.CORE_DEADLINE_MS,
-    now: Date.now,
-  })
+  const failover = createFailoverTransport({ cores, deadlineMs: config.CORE_DEADLINE_MS })
   const sender = createSender({
     resolver: createResolver({ judge: config.judge, ...(lookup ? { lookup } : {}) }),
     responseMaxBytes: config.DELIVERY_RESPONSE_MAX_BYTES,
@@ -36,7 +36,7 @@ export function createDelivery({ config, transports, logger, lookup, ca }: Deliv
     ca,
   })
   return createDeliveryWorker({
-    core: createClient(LeadService, failover),
+    core: createClient(LeadService, createTracedTransport(createAuthorizedTransport(failover, config.DELIVERY_TOKEN))),
     sender,
     workerId,
     concurrency: config.DELIVERY_CONCURRENCY,
@@ -46,5 +46,6 @@ export function createDelivery({ config, transports, logger, lookup, ca }: Deliv
     answerWithinMs: config.CORE_DEADLINE_MS,
     // As the claims name it, so that one leads to the other.
     logger: logger.child({ workerId }),
+    metrics,
   })
 }

@@ -2,7 +2,9 @@ import { type Client, Code, ConnectError } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { inSpan, newTrace } from '../observability/tracing.ts'
 import type { Backoff } from './backoff.ts'
+import type { DeliveryMetrics } from './metrics.ts'
 import type { OpenDeliveries } from './open-deliveries.ts'
 
 export interface Claims {
@@ -41,10 +43,11 @@ export function createClaims(options: {
   onClaimed: (deliveries: ClaimedDelivery[]) => void
   /** Ends a claim that a stopping worker has waited for long enough. */
   abandon: AbortSignal
+  metrics: DeliveryMetrics
   logger: Logger
 }): Claims {
   const { core, workerId, perDestination, waitMs, answerWithinMs, backoff, open, room, isStocked, onClaimed } = options
-  const { abandon, logger } = options
+  const { abandon, metrics, logger } = options
   const stopped = new AbortController()
   let reserved = 0
   let ready = false
@@ -60,7 +63,10 @@ export function createClaims(options: {
   const cap = (left: number) => Math.max(1, Math.min(perDestination, Math.floor((left - share(left)) / 2)))
   const isTight = () => open.anyFull() || cap(free()) < perDestination
 
-  async function claim(wait: number, signal: AbortSignal): Promise<number> {
+  const claim = (wait: number, signal: AbortSignal) =>
+    inSpan('claim deliveries', { parent: newTrace }, () => ask(wait, signal))
+
+  async function ask(wait: number, signal: AbortSignal): Promise<number> {
     const left = free()
     const limit = share(left)
     reserved += limit
@@ -69,8 +75,13 @@ export function createClaims(options: {
         { workerId, limit, perDestination: cap(left), underWay: open.underWay(), waitMs: wait },
         { timeoutMs: wait + answerWithinMs, signal },
       )
+      metrics.claims.inc({ result: deliveries.length > 0 ? 'work' : 'none' })
+      metrics.claimed.inc(deliveries.length)
       onClaimed(deliveries)
       return deliveries.length
+    } catch (error) {
+      if (!signal.aborted) metrics.claims.inc({ result: 'failed' })
+      throw error
     } finally {
       reserved -= limit
     }

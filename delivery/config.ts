@@ -2,14 +2,25 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import envSchema from 'env-schema'
 import { type Static, Type } from 'typebox'
+import { CORE_URLS_DESCRIPTION, CORE_URLS_RULE, parseCoreUrls } from '../core-client/core-urls.ts'
 import { type AddressJudge, CidrError, createAddressJudge } from '../destination/addresses.ts'
+import { metricsSettings } from '../observability/config.ts'
 
 const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })
 
 /** Every setting of the delivery worker: its name in the environment, its bounds, its default. */
 export const DeliverySettings = Type.Object({
-  CORE_URLS: Type.String({ default: 'http://localhost:8090', description: 'Cores, separated by commas.' }),
+  CORE_URLS: Type.String({ default: 'http://localhost:8090', description: CORE_URLS_DESCRIPTION }),
+  CORE_CA: Type.String({
+    default: '',
+    description: 'File with the authorities (PEM) of the cores’ certificates; else those that Node knows.',
+  }),
+  CLIENT_CERT: Type.String({
+    default: '',
+    description: 'File with the certificate (PEM) to show to cores that ask for one. Read again when it changes.',
+  }),
+  CLIENT_KEY: Type.String({ default: '', description: 'File with its key (PEM).' }),
   DELIVERY_TOKEN: Type.Optional(
     Type.String({ minLength: 16, description: 'Service token for the cores; else DATA_DIR/delivery.token holds it.' }),
   ),
@@ -41,6 +52,7 @@ export const DeliverySettings = Type.Object({
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info', description: 'Least severe level that is logged.' },
   ),
+  ...metricsSettings,
 })
 
 type Settings = Static<typeof DeliverySettings>
@@ -116,13 +128,9 @@ function allowed(name: string): string {
 }
 
 function readCoreUrls(list: string): string[] {
-  const urls = splitList(list)
-  const good = urls.every((text) => {
-    const url = URL.parse(text)
-    return url !== null && /^https?:$/.test(url.protocol) && !url.username
-  })
-  if (urls.length > 0 && good) return urls
-  throw new SettingError('CORE_URLS must be one or more http or https URLs without user info, separated by commas')
+  const urls = parseCoreUrls(list)
+  if (urls === undefined) throw new SettingError(`CORE_URLS ${CORE_URLS_RULE}`)
+  return urls
 }
 
 function readJudge(list: string): AddressJudge {

@@ -1,11 +1,15 @@
 import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
-import pino from 'pino'
-import { createCoreTransport } from '../core-client/core-transport.ts'
+import { connectCores } from '../core-client/connect-cores.ts'
+import { coreTlsFiles } from '../core-client/core-tls.ts'
+import { createLogger } from '../observability/logger.ts'
+import { serveMetrics } from '../observability/metrics-server.ts'
+import { startTracing } from '../observability/tracing.ts'
 import { createDelivery } from './app.ts'
 import { type DeliveryConfig, loadDeliveryConfig, MissingTokenError, SettingError } from './config.ts'
 import { serveHealth } from './health.ts'
+import { createDeliveryMetrics } from './metrics.ts'
 
 /** How long a core that starts at the same time has to make the data folder's token, in milliseconds. */
 const tokenWithinMs = 10_000
@@ -30,18 +34,21 @@ async function readSettings(): Promise<DeliveryConfig> {
 }
 
 const config = await readSettings()
-const logger = pino({
-  level: config.LOG_LEVEL,
-  base: { part: 'delivery' },
-  redact: ['*.authorization', '*.headers', '*.body', '*.url', 'err.metadata'],
-})
-const worker = createDelivery({ config, transports: config.CORE_URLS.map(createCoreTransport), logger })
+const logger = createLogger('delivery', config.LOG_LEVEL)
+const metrics = createDeliveryMetrics()
+const stopTracing = await startTracing('service-delivery')
+const { cores, stop: leaveCores } = connectCores({ urls: config.CORE_URLS, tls: coreTlsFiles(config) })
+const worker = createDelivery({ config, cores, logger, metrics })
+const metricsServer = await serveMetrics(config, [metrics.registry])
 let health: Server | undefined
 
 closeWithGrace({ delay: config.DELIVERY_GRACE_MS + stopWithinMs, logger: undefined }, async ({ err }) => {
   if (err) logger.fatal({ type: err.name, stack: err.stack }, 'delivery worker stops after a fault')
   await worker.stop()
+  leaveCores()
   health?.close()
+  await metricsServer?.close()
+  await stopTracing()
   logger.info('delivery worker stopped')
 })
 

@@ -1,10 +1,13 @@
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
+import type { Context } from '../observability/tracing.ts'
 
 /** A delivery that the worker holds, and until when its claim holds. */
 export interface OpenDelivery {
   readonly delivery: ClaimedDelivery
   /** Milliseconds since 1970; later with each renewal, and 0 once the claim is lost. */
   leaseEndsAt: number
+  /** The trace of its claim. */
+  readonly claimedIn?: Context
 }
 
 /**

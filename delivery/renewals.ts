@@ -1,6 +1,7 @@
 import type { Client } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
+import type { DeliveryMetrics } from './metrics.ts'
 import type { OpenDelivery } from './open-deliveries.ts'
 
 export interface Renewals {
@@ -22,10 +23,11 @@ const batchMax = 1_000
  */
 export function createRenewals(options: {
   core: Pick<Client<typeof LeadService>, 'renewClaims'>
+  metrics: DeliveryMetrics
   logger: Logger
   now: () => number
 }): Renewals {
-  const { core, logger, now } = options
+  const { core, metrics, logger, now } = options
   const held = new Set<OpenDelivery>()
   let timer: NodeJS.Timeout | undefined
   let stopped = false
@@ -53,7 +55,7 @@ export function createRenewals(options: {
     const claims = batch.map(({ delivery: { deliveryId, claimId } }) => ({ deliveryId, claimId }))
     const answer = await core.renewClaims({ claims }, { timeoutMs }).catch(() => undefined)
     // Reports and claims meet the same failure and say so.
-    if (answer === undefined) return
+    if (answer === undefined) return metrics.renewals.inc({ result: 'failed' }, batch.length)
     let lost = 0
     for (const [index, each] of batch.entries()) {
       if (answer.renewed[index]?.held) each.leaseEndsAt = askedAt + each.delivery.leaseMs
@@ -62,7 +64,10 @@ export function createRenewals(options: {
         lost += 1
       }
     }
-    if (lost > 0) logger.warn({ lost }, 'claims were lost')
+    metrics.renewals.inc({ result: 'held' }, answer.renewed.filter(({ held }) => held).length)
+    if (lost === 0) return
+    metrics.renewals.inc({ result: 'lost' }, lost)
+    logger.warn({ lost }, 'claims were lost')
   }
 
   return {

@@ -5,6 +5,7 @@ import type { AttemptResultSchema } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { errorInfoOf } from '../core-client/error-info.ts'
 import type { Backoff } from './backoff.ts'
+import type { DeliveryMetrics } from './metrics.ts'
 import type { OpenDelivery } from './open-deliveries.ts'
 
 export type AttemptReport = MessageInitShape<typeof AttemptResultSchema>
@@ -30,12 +31,13 @@ const keepMs = 600_000
 export function createReports(options: {
   core: Pick<Client<typeof LeadService>, 'recordAttempts'>
   backoff: Backoff
+  metrics: DeliveryMetrics
   logger: Logger
   now: () => number
   /** A core has taken these results, or nobody will. */
   onGone: (held: OpenDelivery[]) => void
 }): Reports {
-  const { core, backoff, logger, now, onGone } = options
+  const { core, backoff, metrics, logger, now, onGone } = options
   let queue: { report: AttemptReport; held: OpenDelivery; giveUpAt: number }[] = []
   let running: Promise<void> | undefined
   let batchLimit = batchMax
@@ -51,6 +53,7 @@ export function createReports(options: {
         backoff.reset()
         onGone(batch.map(({ held }) => held))
         const lost = recorded.filter(({ counted }) => !counted).length
+        metrics.lateResults.inc(lost)
         if (lost > 0) logger.warn({ lost }, 'results came after their claims were lost')
       } catch (error) {
         if (isRefusal(error)) refused(batch.length)

@@ -3,8 +3,12 @@ import type { Client } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { readAtScrape } from '../observability/metrics.ts'
+import { activeContext } from '../observability/tracing.ts'
 import { createBackoff } from './backoff.ts'
 import { createClaims } from './claims.ts'
+import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
+import { observeAttempt } from './observed-attempt.ts'
 import { createOpenDeliveries, type OpenDelivery } from './open-deliveries.ts'
 import { createPace } from './pace.ts'
 import { createRenewals } from './renewals.ts'
@@ -41,6 +45,7 @@ export interface WorkerOptions {
   /** Time for an answer of the core, its waiting not counted. */
   answerWithinMs: number
   logger: Logger
+  metrics?: DeliveryMetrics
   now?: () => number
   /** Milliseconds of a clock that never goes back. */
   monotonic?: () => number
@@ -54,19 +59,26 @@ export interface WorkerOptions {
  */
 export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   const { core, sender, concurrency, perDestination, graceMs, logger, now = Date.now, retryMs } = options
-  const { monotonic = () => performance.now() } = options
+  const { metrics = createDeliveryMetrics(), monotonic = () => performance.now() } = options
   const backoff = () => createBackoff(retryMs === undefined ? {} : { minMs: retryMs })
   const open = createOpenDeliveries({ concurrency, perDestination })
-  const renewals = createRenewals({ core, logger, now })
-  const reports = createReports({ core, backoff: backoff(), logger, now, onGone: gone })
+  const renewals = createRenewals({ core, metrics, logger, now })
+  const reports = createReports({ core, backoff: backoff(), metrics, logger, now, onGone: gone })
   const pace = createPace({ windowMs: readyForMs, monotonic })
   const spare = () => Math.min(pace.perWindow(), readyMax)
   const running = new Set<Promise<void>>()
   const interrupted = new AbortController()
   let stopping = false
 
+  readAtScrape([metrics.running, metrics.unreported, metrics.idleConnections], () => [
+    running.size,
+    reports.backlog(),
+    sender.idleConnections(),
+  ])
+
   const claims = createClaims({
     ...options,
+    metrics,
     backoff: backoff(),
     open,
     // A core that hands out but takes nothing back must not make the results pile up.
@@ -83,7 +95,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
 
   function take(deliveries: ClaimedDelivery[]): void {
     for (const delivery of deliveries) {
-      const held = { delivery, leaseEndsAt: now() + delivery.leaseMs }
+      const held = { delivery, leaseEndsAt: now() + delivery.leaseMs, claimedIn: activeContext() }
       renewals.add(held)
       if (stopping) report(held, { case: 'released', value: {} }, 0)
       else if (open.admit(held)) run(held)
@@ -106,13 +118,16 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     // It waited for another one to its destination, and its claim is lost, or was not renewed: somebody else may have it.
     const late = now() >= leaseEndsAt
     const began = performance.now()
-    const outcome: Outcome = late ? { case: 'released', value: {} } : await sender.send(delivery, interrupted.signal)
+    const outcome: Outcome = late
+      ? { case: 'released', value: {} }
+      : await observeAttempt(held, metrics, () => sender.send(delivery, interrupted.signal))
     report(held, outcome, Math.round(performance.now() - began))
   }
 
   function report(held: OpenDelivery, outcome: Outcome, durationMs: number): void {
     const { deliveryId, attemptId, claimId } = held.delivery
-    logger.debug({ deliveryId, attemptId, outcome: outcome.case, durationMs }, 'attempt over')
+    const correlationId = held.delivery.headers['x-correlation-id']
+    logger.debug({ deliveryId, attemptId, correlationId, outcome: outcome.case, durationMs }, 'attempt over')
     reports.add({ deliveryId, attemptId, claimId, durationMs, outcome }, held)
   }
 

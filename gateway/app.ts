@@ -1,8 +1,7 @@
 import type { Server } from 'node:http'
-import type { Transport } from '@connectrpc/connect'
-import helmet from '@fastify/helmet'
 import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance, LogController } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
+import type { CorePool } from '../core-client/core-pool.ts'
 
 import { allowKnownOrigin } from './checks/origin.ts'
 import { createRateCheck } from './checks/rate.ts'
@@ -17,10 +16,13 @@ import { docsRoutes, takeNamedOrigin } from './docs/docs-routes.ts'
 import { GatewayError, toGatewayError, unavailable } from './errors.ts'
 import { createEventHub } from './events/event-hub.ts'
 import { createEventStreams } from './events/event-streams.ts'
+import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
 import { answerFailures, sendFailure } from './plugins/failures.ts'
 import { answerMalformedRequest, takeOverNodeAnswers } from './plugins/malformed-requests.ts'
 import { logRequests } from './plugins/request-log.ts'
-import { SECURITY_HEADERS } from './plugins/security-headers.ts'
+import { countRequests } from './plugins/request-metrics.ts'
+import { traceRequests } from './plugins/request-span.ts'
+import { setSecurityHeaders } from './plugins/security-headers.ts'
 import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
 import { acceptJsonBodies } from './request-body.ts'
 import { healthRoutes } from './routes/health.ts'
@@ -35,21 +37,22 @@ import { createSharedBuckets } from './shared-rate-limiter.ts'
 /** The gateway: the public JSON and SSE contract in front of the cores. It listens when told to. */
 export function createGateway(deps: {
   config: Config
-  /** One for each core. */
-  transports: Transport[]
+  cores: CorePool
   logger: FastifyBaseLogger
   staticFolders?: StaticFolders
+  metrics?: GatewayMetrics
   clock?: Clock
   random?: () => number
 }): FastifyInstance {
-  const { config, transports, logger, staticFolders = {}, clock = systemClock(), random = Math.random } = deps
+  const { config, cores, logger, staticFolders = {}, clock = systemClock(), random = Math.random } = deps
+  const { metrics = createGatewayMetrics() } = deps
   const { now } = clock
-  const core = createCore({ transports, token: config.CORE_TOKEN, deadlineMs: config.CORE_DEADLINE_MS, now })
+  const core = createCore({ cores, token: config.CORE_TOKEN, deadlineMs: config.CORE_DEADLINE_MS, now })
   const origins = createOrigins({ core, freshMs: config.ORIGIN_FRESH_MS, max: config.ORIGINS_MAX, now })
   const grants = createGrants({ core, max: config.GRANTS_MAX, recheckMs: config.GRANT_RECHECK_MS, now })
-  const batcher = createSendBatcher({ core, rpcsMax: config.SEND_RPCS_MAX, queueMax: config.SEND_QUEUE_MAX })
-  const hub = createEventHub({ core, clock, random, logger, orphanMs: config.STREAM_ORPHAN_SECONDS * 1000 })
-  const streams = createEventStreams({ hub, config, clock, random })
+  const batcher = createSendBatcher({ core, rpcsMax: config.SEND_RPCS_MAX, queueMax: config.SEND_QUEUE_MAX, metrics })
+  const hub = createEventHub({ core, clock, random, logger, metrics, orphanMs: config.STREAM_ORPHAN_SECONDS * 1000 })
+  const streams = createEventStreams({ hub, config, clock, random, metrics })
   const sharedBuckets =
     config.RATE_LIMIT_REDIS_URL === undefined
       ? undefined
@@ -71,11 +74,14 @@ export function createGateway(deps: {
     frameworkErrors: async (error, request, reply) => {
       reply.header('x-correlation-id', request.id)
       if (request.raw.url?.startsWith(`${WIDGET_PREFIX}/`)) await allowKnownOrigin(origins, reply)
-      sendFailure(toGatewayError(error), reply)
+      const failure = toGatewayError(error)
+      metrics.failures.inc({ code: failure.code })
+      sendFailure(failure, reply)
     },
   })
 
   app.decorateRequest('visitor', null)
+  traceRequests(app, { believed: config.TRUST_PROXY !== false })
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-correlation-id', request.id)
     if (closing) {
@@ -102,11 +108,12 @@ export function createGateway(deps: {
     sharedBuckets?.close()
   })
 
-  answerFailures(app, config.BODY_LIMIT_BYTES)
+  answerFailures(app, config.BODY_LIMIT_BYTES, metrics)
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
   takeOverNodeAnswers(app)
   logRequests(app)
-  app.register(helmet, SECURITY_HEADERS)
+  countRequests(app, metrics)
+  setSecurityHeaders(app)
   if (config.API_DOCS === 'on') {
     app.addHook('onRequest', takeNamedOrigin)
     app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX, LEADS_PREFIX)))
@@ -119,9 +126,9 @@ export function createGateway(deps: {
     if (consoleFolder && config.CONSOLE === 'on') await root.register(consoleRoutes, { folder: consoleFolder })
     if (widget) await root.register(widgetFileRoutes, { folder: widget })
   })
-  const checkRate = createRateCheck(config, now, sharedBuckets)
+  const checkRate = createRateCheck(config, { now, metrics, shared: sharedBuckets })
   app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
-  if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, checkRate, now })
+  if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, cores, checkRate })
   app.register(widgetRoutes, {
     prefix: WIDGET_PREFIX,
     config,

@@ -27,8 +27,9 @@ describe('the settings', () => {
     ['RATE_LIMIT_FACTOR', '0', 'RATE_LIMIT_FACTOR must be a number above 0'],
     ['LOG_LEVEL', 'hunter2', 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent'],
     ['CORE_TOKEN', 'hunter2', 'CORE_TOKEN must have at least 16 characters'],
-    ['CORE_URLS', 'localhost:8090', /^CORE_URLS must be one or more http or https URLs/],
+    ['CORE_URLS', 'localhost:8090', /^CORE_URLS must be one or more http, https or dns URLs/],
     ['CORE_URLS', 'http://user:hunter2@core', /^CORE_URLS must be/],
+    ['CORE_URLS', 'dns://hunter2', /^CORE_URLS must be/],
     ['TRUST_PROXY', 'yes', /^TRUST_PROXY must be off/],
     ['TRUST_PROXY', '10.0.0.0/33', /^TRUST_PROXY must be off/],
   ])('that are wrong are named with what is allowed, never with their value (%s=%s)', (name, value, message) => {

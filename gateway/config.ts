@@ -3,6 +3,8 @@ import { isIP } from 'node:net'
 import { join } from 'node:path'
 import envSchema from 'env-schema'
 import { type Static, Type } from 'typebox'
+import { CORE_URLS_DESCRIPTION, CORE_URLS_RULE, parseCoreUrls } from '../core-client/core-urls.ts'
+import { metricsSettings } from '../observability/config.ts'
 
 const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })
@@ -15,7 +17,16 @@ const OTHER_FIELDS_MAX_BYTES = 1_024
 export const SettingsSchema = Type.Object({
   GATEWAY_PORT: whole(8080, 0, 65_535, 'Port of the public API; 0 takes a free one.'),
   GATEWAY_HOST: Type.String({ default: '::', minLength: 1, description: 'Address to listen on; all by default.' }),
-  CORE_URLS: Type.String({ default: 'http://localhost:8090', description: 'Cores, separated by commas.' }),
+  CORE_URLS: Type.String({ default: 'http://localhost:8090', description: CORE_URLS_DESCRIPTION }),
+  CORE_CA: Type.String({
+    default: '',
+    description: 'File with the authorities (PEM) of the cores’ certificates; else those that Node knows.',
+  }),
+  CLIENT_CERT: Type.String({
+    default: '',
+    description: 'File with the certificate (PEM) to show to cores that ask for one. Read again when it changes.',
+  }),
+  CLIENT_KEY: Type.String({ default: '', description: 'File with its key (PEM).' }),
   CORE_TOKEN: Type.Optional(
     Type.String({ minLength: 16, description: 'Service token for the cores; else DATA_DIR/secrets.json holds it.' }),
   ),
@@ -28,6 +39,7 @@ export const SettingsSchema = Type.Object({
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info', description: 'Least severe level that is logged.' },
   ),
+  ...metricsSettings,
 
   API_DOCS: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'on',
@@ -173,16 +185,8 @@ function requireRoom({ BODY_LIMIT_BYTES, MESSAGE_BODY_MAX_LENGTH, PAGE_CONTEXT_M
 }
 
 function readCoreUrls(list: string): string[] {
-  const urls = list
-    .split(',')
-    .map((url) => url.trim())
-    .filter(Boolean)
-  const good = urls.every(
-    (url) => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) && !new URL(url).username,
-  )
-  if (urls.length === 0 || !good) {
-    throw new SettingError(['CORE_URLS must be one or more http or https URLs without user info, separated by commas'])
-  }
+  const urls = parseCoreUrls(list)
+  if (urls === undefined) throw new SettingError([`CORE_URLS ${CORE_URLS_RULE}`])
   return urls
 }
 

@@ -124,6 +124,28 @@ describe('paths and methods', () => {
   })
 })
 
+test.each([
+  ['an answer', '/messages', 200],
+  ['a failure', '/messages?token=x', 400],
+  ['an unknown path', '/nowhere', 404],
+  ['a stream', '/events', 200],
+])(
+  '%s is no page: nothing may be loaded by it, framed, guessed or told where one came from',
+  async (_name, path, status) => {
+    const { call } = await startTestGateway()
+    const response = await call('GET', path)
+    await response.body?.cancel()
+    expect(response.status).toBe(status)
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+      'cross-origin-resource-policy': 'cross-origin',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+    })
+  },
+)
+
 describe('hostile requests', () => {
   test.each(['{', '', '{"a":1}}', '"\\ud800', '{"__proto__":{"x":1},"clientOperationId":"op-1"}'])(
     'broken JSON %j is ValidationFailed',

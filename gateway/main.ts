@@ -1,10 +1,14 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
-import pino from 'pino'
-import { createCoreTransport } from '../core-client/core-transport.ts'
+import { connectCores } from '../core-client/connect-cores.ts'
+import { coreTlsFiles } from '../core-client/core-tls.ts'
+import { createLogger } from '../observability/logger.ts'
+import { serveMetrics } from '../observability/metrics-server.ts'
+import { startTracing } from '../observability/tracing.ts'
 import { createGateway } from './app.ts'
 import { type Config, loadConfig, MissingTokenError, SettingError } from './config.ts'
+import { createGatewayMetrics } from './metrics.ts'
 
 const GRACE_MS = 10_000
 
@@ -29,21 +33,23 @@ async function readSettings(): Promise<Config> {
 }
 
 const config = await readSettings()
-const logger = pino({
-  level: config.LOG_LEVEL,
-  base: { part: 'gateway' },
-  redact: ['*.authorization', '*.accessGrant', '*.renewalToken', '*.body', 'req.headers', 'err.metadata'],
-})
-const transports = config.CORE_URLS.map(createCoreTransport)
+const logger = createLogger('gateway', config.LOG_LEVEL)
+const metrics = createGatewayMetrics()
+const stopTracing = await startTracing('service-gateway')
+const { cores, stop: leaveCores } = connectCores({ urls: config.CORE_URLS, tls: coreTlsFiles(config) })
 const staticFolders = {
   console: join(import.meta.dirname, '../console/dist'),
   widget: join(import.meta.dirname, '../widget/dist'),
 }
-const gateway = createGateway({ config, transports, logger, staticFolders })
+const gateway = createGateway({ config, cores, logger, staticFolders, metrics })
+const metricsServer = await serveMetrics(config, [metrics.registry])
 
 closeWithGrace({ delay: GRACE_MS, logger }, async ({ err }) => {
   if (err) logger.fatal({ err }, 'stopping after an error')
   await gateway.close()
+  leaveCores()
+  await metricsServer?.close()
+  await stopTracing()
 })
 
 try {

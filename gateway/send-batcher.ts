@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { AcceptedMessage, VisitorMessageResult, VisitorMessageSchema } from '#proto/messaging/v1/messaging_pb.js'
+import { activeContext, batchOrigin, type Context, inSpan } from '../observability/tracing.ts'
 import type { Core } from './core/core.ts'
 import { errorFromInfo, toGatewayError, unavailable } from './errors.ts'
+import type { GatewayMetrics } from './metrics.ts'
 
 type VisitorMessage = MessageInitShape<typeof VisitorMessageSchema>
 
@@ -14,6 +16,7 @@ export interface SendBatcher {
 
 interface Waiting {
   message: VisitorMessage
+  origin: Context
   accept: (message: AcceptedMessage) => void
   refuse: (error: Error) => void
 }
@@ -28,7 +31,13 @@ const CONTEXT_MAX_BYTES = 4096
  * the next one. A failed call fails each of its messages with a retryable `ServiceUnavailable`, since the outcome is
  * unknown and the operation id makes a repeat safe; so does a full queue, at once.
  */
-export function createSendBatcher(options: { core: Core; rpcsMax: number; queueMax: number }): SendBatcher {
+export function createSendBatcher(options: {
+  core: Core
+  rpcsMax: number
+  queueMax: number
+  metrics: GatewayMetrics
+}): SendBatcher {
+  const { sendBatchSize, sendQueueLength } = options.metrics
   let queue: Waiting[] = []
   let inFlight = 0
 
@@ -37,6 +46,8 @@ export function createSendBatcher(options: { core: Core; rpcsMax: number; queueM
       const size = batchSize(queue)
       const batch = queue.slice(0, size)
       queue = queue.slice(size)
+      sendQueueLength.set(queue.length)
+      sendBatchSize.observe(size)
       inFlight++
       deliver(batch).finally(() => {
         inFlight--
@@ -47,10 +58,13 @@ export function createSendBatcher(options: { core: Core; rpcsMax: number; queueM
 
   async function deliver(batch: Waiting[]): Promise<void> {
     try {
-      const { results } = await options.core.messaging.sendVisitorMessages(
-        { messages: batch.map(({ message }) => message) },
-        // The call is nobody's alone, so it has a correlation of its own.
-        { headers: { 'x-correlation-id': randomUUID() } },
+      // The call is nobody's alone, so it has a correlation of its own.
+      const headers = { 'x-correlation-id': randomUUID() }
+      const messages = batch.map(({ message }) => message)
+      const { results } = await inSpan(
+        'send batch',
+        { ...batchOrigin(batch.map(({ origin }) => origin)), attributes: { 'service.batch.size': batch.length } },
+        () => options.core.messaging.sendVisitorMessages({ messages }, { headers }),
       )
       for (const [index, waiting] of batch.entries()) settle(waiting, results[index])
     } catch (error) {
@@ -62,7 +76,8 @@ export function createSendBatcher(options: { core: Core; rpcsMax: number; queueM
     send(message) {
       if (queue.length >= options.queueMax) return Promise.reject(unavailable())
       return new Promise((accept, refuse) => {
-        queue.push({ message, accept, refuse })
+        queue.push({ message, origin: activeContext(), accept, refuse })
+        sendQueueLength.set(queue.length)
         // Requests of the same turn of the event loop go together.
         if (queue.length === 1) setImmediate(dispatch)
       })

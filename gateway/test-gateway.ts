@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import pino from 'pino'
 import { onTestFinished } from 'vitest'
+import { createCorePool } from '../core-client/core-pool.ts'
 import { createGateway } from './app.ts'
 import type { Clock } from './clock.ts'
 import { readConfig } from './config.ts'
@@ -45,9 +46,18 @@ export async function startTestGateway(
   const cores = options.cores ?? [createTestCore()]
   const clock = createTestClock()
   const lines: string[] = []
+  const config = readConfig({ CORE_TOKEN: 'service-token-of-tests', ...options.env })
+  const pool = createCorePool({
+    cores: Array.from({ length: Math.max(cores.length, config.CORE_URLS.length) }, (_, index) => ({
+      url: config.CORE_URLS[index] ?? `http://core-${index}.invalid`,
+      transport: (cores[index] ?? cores[0]!).transport,
+    })),
+    now: clock.now,
+    random: () => 0.5,
+  })
   const gateway = createGateway({
-    config: readConfig({ CORE_TOKEN: 'service-token-of-tests', ...options.env }),
-    transports: cores.map(({ transport }) => transport),
+    config,
+    cores: pool,
     logger: pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) }),
     ...(options.staticFolders && { staticFolders: options.staticFolders }),
     clock,

@@ -1,6 +1,7 @@
 // Writes docs/settings.md from the schemas that check the settings: `npm run docs:settings`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { AdminSettings } from '../admin/config.ts'
 import { coreSettings } from '../core/config.ts'
 import { DeliverySettings } from '../delivery/config.ts'
 import { SettingsSchema } from '../gateway/config.ts'
@@ -51,6 +52,10 @@ ${table(SettingsSchema.properties)}
 ## Delivery worker
 
 ${table(DeliverySettings.properties)}
+
+## Administration command
+
+${table(AdminSettings.properties)}
 
 ## Demo shop
 

@@ -1,8 +1,7 @@
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build, type InlineConfig } from 'vite'
-import { chatBuild, loaderBuild, packageBuild } from './vite.config.ts'
+import type { InlineConfig } from 'vite'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
@@ -25,6 +24,11 @@ export interface BuiltFile {
  * @param keepOldMs how long files of earlier builds stay, for which pages already open may still ask
  */
 export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFile[]> {
+  // Only here: whoever finds everything built does not wait for the tools.
+  const [{ build }, { chatBuild, loaderBuild, packageBuild }] = await Promise.all([
+    import('vite'),
+    import('./vite.config.ts'),
+  ])
   await mkdir(widgetDist, { recursive: true })
   const outDir = await mkdtemp(join(widgetDist, '.build-'))
   const into = (config: InlineConfig) => build({ ...config, build: { ...config.build, outDir } })
@@ -45,15 +49,20 @@ export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFi
   }
 }
 
-/** Builds only where `widget.js`, the last file of a build, is missing or older than a source. Answers what was built. */
+/** Builds only where there is need. Answers what was built. */
 export async function buildWidgetIfStale(): Promise<BuiltFile[]> {
+  return (await isWidgetStale()) ? buildWidget() : []
+}
+
+/** Whether `widget.js`, the last file of a build, is missing or older than a source. */
+export async function isWidgetStale(): Promise<boolean> {
   const sources = (await filesIn(join(folder, 'src'))).filter((name) => !name.endsWith('.test.ts'))
   const changed = await Promise.all(
     [...sources.map((name) => join('src', name)), 'vite.config.ts', 'build.ts'].map((name) =>
       modifiedAt(join(folder, name)),
     ),
   )
-  return (await modifiedAt(join(widgetDist, 'widget.js'))) > Math.max(...changed) ? [] : buildWidget()
+  return (await modifiedAt(join(widgetDist, 'widget.js'))) <= Math.max(...changed)
 }
 
 async function dropOld(current: string[], keepOldMs: number) {

@@ -24,12 +24,16 @@ export function toErrorInfo({ code, retryAfter, issues }: ServiceError): ErrorIn
 
 /** Turns every failure of a service into a Connect error with an ErrorInfo detail, and logs those that are ours. */
 export function errorInterceptor(logger: Logger): Interceptor {
-  function convert(error: unknown, procedure: string): ConnectError {
+  function convert(
+    error: unknown,
+    { url, header }: Pick<Parameters<ReturnType<Interceptor>>[0], 'url' | 'header'>,
+  ): ConnectError {
     // A call that the caller gave up, or a message that was no message, is Connect's own to report.
     if (error instanceof ConnectError) return error
     const failure = toServiceError(error)
     if (failure.code === ErrorCode.INTERNAL_ERROR || failure.code === ErrorCode.SERVICE_UNAVAILABLE) {
-      logger.error({ procedure, err: describe(failure.cause) }, 'call failed')
+      const correlationId = correlationIdOf(header)
+      logger.error({ procedure: url, correlationId, err: describe(failure.cause) }, 'call failed')
     }
     return new ConnectError(failure.message, connectCode(failure.code), undefined, [
       { desc: ErrorInfoSchema, value: toErrorInfo(failure) },
@@ -40,11 +44,17 @@ export function errorInterceptor(logger: Logger): Interceptor {
     try {
       const response = await next(request)
       if (!response.stream) return response
-      return { ...response, message: convertStream(response.message, (error) => convert(error, request.url)) }
+      return { ...response, message: convertStream(response.message, (error) => convert(error, request)) }
     } catch (error) {
-      throw convert(error, request.url)
+      throw convert(error, request)
     }
   }
+}
+
+/** As the caller named its work; nothing where that is not a name that a gateway would have kept (contract 1). */
+export function correlationIdOf(header: Headers): string | undefined {
+  const given = header.get('x-correlation-id')
+  return given !== null && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : undefined
 }
 
 async function* convertStream<T>(messages: AsyncIterable<T>, convert: (error: unknown) => ConnectError) {

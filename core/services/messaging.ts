@@ -21,18 +21,28 @@ const maxSends = 512
 
 /** `service.messaging.v1.MessagingService` over the domain. */
 export function messagingService(router: ConnectRouter, core: CoreContext): void {
-  const { messages, logger } = core
+  const { messages, logger, metrics } = core
 
   async function sendOne(message: VisitorMessage): Promise<MessageInitShape<typeof VisitorMessageResultSchema>> {
     try {
-      return {
-        outcome: { case: 'accepted', value: toAccepted(await messages.sendAsVisitor(fromVisitorMessage(message))) },
-      }
+      const sent = await counted('visitor', messages.sendAsVisitor(fromVisitorMessage(message)))
+      return { outcome: { case: 'accepted', value: toAccepted(sent) } }
     } catch (error) {
       const failure = toServiceError(error)
       if (failure.code === ErrorCode.INTERNAL_ERROR)
         logger.error({ type: (failure.cause as Error | undefined)?.name }, 'send failed')
       return { outcome: { case: 'error', value: toErrorInfo(failure) } }
+    }
+  }
+
+  async function counted(author: 'visitor' | 'agent', sending: Promise<Sent>): Promise<Sent> {
+    try {
+      const sent = await sending
+      metrics.sends.inc({ author, result: sent.replayed ? 'replayed' : 'accepted' })
+      return sent
+    } catch (error) {
+      metrics.sends.inc({ author, result: toErrorInfo(toServiceError(error)).code })
+      throw error
     }
   }
 
@@ -51,10 +61,8 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
 
     async sendAgentMessage({ conversationId, clientOperationId, body, agent }, context) {
       const named = fromAgent(agent)
-      const { event, replayed } = await messages.sendAsAgent(
-        { conversationId, clientOperationId, body, ...(named && { agent: named }) },
-        callerOf(context).workspaceId,
-      )
+      const send = { conversationId, clientOperationId, body, ...(named && { agent: named }) }
+      const { event, replayed } = await counted('agent', messages.sendAsAgent(send, callerOf(context).workspaceId))
       return { message: toMessage(event), replayed }
     },
 

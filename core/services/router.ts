@@ -5,6 +5,8 @@ import { commandService } from './command.ts'
 import { errorInterceptor } from './connect-errors.ts'
 import { leadService } from './lead.ts'
 import { messagingService } from './messaging.ts'
+import { observeCalls } from './observed-calls.ts'
+import { privacyService } from './privacy.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
 
@@ -16,13 +18,14 @@ export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
     workspaceService(router, core)
     commandService(router, core)
     leadService(router, core)
+    privacyService(router, core)
   }
 }
 
 /** Options for whatever serves the routes. Messages are not compressed: between parts it costs more than it saves. */
-export function coreRouterOptions({ access, logger, now }: CoreContext): ConnectRouterOptions {
+export function coreRouterOptions({ access, logger, metrics, now }: CoreContext): ConnectRouterOptions {
   return {
-    interceptors: [errorInterceptor(logger), accessInterceptor(access, now)],
+    interceptors: [observeCalls(metrics, logger), errorInterceptor(logger), accessInterceptor(access, now)],
     readMaxBytes: 16 * 1024 * 1024,
     acceptCompression: [],
   }

@@ -41,6 +41,15 @@ export function workspaceService(router: ConnectRouter, { workspaces }: CoreCont
       return { workspace: { ...workspace, createdAt: timestampFromDate(createdAt) } }
     },
 
+    async listWorkspaces({ limit, afterWorkspaceId }, context) {
+      // A token of one workspace is shown no other: GetWorkspace tells of its own.
+      if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      const found = await workspaces.listWorkspaces(afterWorkspaceId, limit)
+      return {
+        workspaces: found.map(({ createdAt, ...rest }) => ({ ...rest, createdAt: timestampFromDate(createdAt) })),
+      }
+    },
+
     async listConnections({ workspaceId }, context) {
       const connections = await workspaces.listConnections(requiredWorkspace(context, workspaceId))
       return { connections: connections.map(toConnection) }

@@ -49,7 +49,10 @@ export interface Delivery {
 export interface QueueFields {
   /** The subscription again: see the indexes. */
   destination: string
-  claim?: { claimId: string; workerId: string; at: Date }
+  /** `tookOver`: the one before it had ended without a result. */
+  claim?: { claimId: string; workerId: string; at: Date; tookOver?: boolean }
+  /** The trace in which it was made (W3C Trace Context), where there was one. */
+  traceparent?: string
   /** The attempt that follows by itself. */
   next?: { attemptId: string; correlationId: string }
   /** When it was due before it was held. */
@@ -73,6 +76,7 @@ export interface NewDelivery extends Delivery {
   body?: Uint8Array
   heldDueAt?: Date
   deleteAt?: Date
+  traceparent?: string
 }
 
 export interface DeliveryQuery {

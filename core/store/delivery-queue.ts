@@ -20,6 +20,9 @@ export interface Claim {
 
 export interface TakenDelivery extends Delivery {
   body: Uint8Array
+  /** Its last claim had ended without a result. */
+  tookOver: boolean
+  traceparent?: string
 }
 
 /** A delivery as the judge of results needs it. */
@@ -137,7 +140,13 @@ export function createDeliveryQueue({
               $cond: [isMissing('$next'), '$attempts', { $concatArrays: ['$attempts', [nextAttempt]] }],
             },
             status: 'sending',
-            claim: { $literal: { claimId, workerId, at } },
+            claim: {
+              $cond: [
+                isMissing('$claim'),
+                { $literal: { claimId, workerId, at } },
+                { $literal: { claimId, workerId, at, tookOver: true } },
+              ],
+            },
             dueAt: leaseUntil,
             updatedAt: at,
           },
@@ -148,7 +157,12 @@ export function createDeliveryQueue({
       const taken = await deliveries
         .find({ _id: { $in: deliveryIds }, 'claim.claimId': claimId }, { batchSize: deliveryIds.length + 1 })
         .toArray()
-      return taken.map((document) => ({ ...toDelivery(document), body: bytesOf(document.body) }))
+      return taken.map((document) => ({
+        ...toDelivery(document),
+        body: bytesOf(document.body),
+        tookOver: document.claim?.tookOver === true,
+        ...(document.traceparent && { traceparent: document.traceparent }),
+      }))
     },
 
     async renew(claims, { leaseUntil, takenSince }) {

@@ -28,9 +28,12 @@ export interface EventStore {
   insert(events: LogEvent[]): Promise<InsertOutcome[]>
   /** The events that operations left behind, in no order. */
   findOperations(operations: { conversationId: string; operationKey: string }[]): Promise<LogEvent[]>
-  /** Sequence of the last event of each conversation that has one. */
+  /** Sequence of the last event of each conversation that has one, among those that no failover takes back. */
   heads(conversationIds: string[]): Promise<Map<string, number>>
-  /** The same, with what the log's last event says of the conversation. */
+  /**
+   * The last event's of all, for a writer's guess, with what it says of the conversation: the unique index decides, and
+   * what a failover takes back it takes with all that came after.
+   */
   ends(conversationIds: string[]): Promise<Map<string, LogEnd>>
   /** Events after a place, in order; transient ones only if asked for. */
   readAfter(range: Range, limit: number, options?: { transient?: boolean }): Promise<LogEvent[]>
@@ -74,17 +77,20 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     },
 
     async findOperations(operations) {
-      return (await events.find({ $or: operations }).toArray()).map(toEvent)
+      return (await events.find({ $or: operations }, committed).toArray()).map(toEvent)
     },
 
     async heads(conversationIds) {
       // Sorted as the index runs backwards, so that the engine jumps from one conversation's end to the next one's.
       const rows = await events
-        .aggregate<{ _id: string; head: number }>([
-          { $match: { conversationId: { $in: conversationIds } } },
-          { $sort: { conversationId: -1, sequence: -1 } },
-          { $group: { _id: '$conversationId', head: { $first: '$sequence' } } },
-        ])
+        .aggregate<{ _id: string; head: number }>(
+          [
+            { $match: { conversationId: { $in: conversationIds } } },
+            { $sort: { conversationId: -1, sequence: -1 } },
+            { $group: { _id: '$conversationId', head: { $first: '$sequence' } } },
+          ],
+          committed,
+        )
         .toArray()
       return new Map(rows.map(({ _id, head }) => [_id, head]))
     },
@@ -121,7 +127,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     },
 
     countAfter({ conversationId, after }, limit) {
-      return events.countDocuments({ conversationId, sequence: { $gt: after }, ...lasting }, { limit })
+      return events.countDocuments({ conversationId, sequence: { $gt: after }, ...lasting }, { ...committed, limit })
     },
 
     async messages({ conversationId, after, before, limit }) {

@@ -4,6 +4,8 @@ import { isDuplicateKey } from './faults.ts'
 export interface IdempotencyDocument {
   _id: string
   inputHash: string
+  /** Whose operation it was: the session that asked, and the one that the answer is about. */
+  sessionIds?: string[]
   /** Set once the operation is done; what its answer is made from again. Never a credential. */
   result?: unknown
   /** Until when the first request is taken to be still running. */
@@ -16,7 +18,8 @@ export type IdempotencyRecord = Omit<IdempotencyDocument, '_id'>
 export interface IdempotencyStore {
   /** Takes the key for a new operation, or returns the record of the one that has it. */
   claim(key: string, record: Omit<IdempotencyRecord, 'result'>, now: Date): Promise<IdempotencyRecord | undefined>
-  finish(key: string, result: unknown): Promise<void>
+  /** `sessionId` is the session that the result is about. */
+  finish(key: string, result: unknown, sessionId?: string): Promise<void>
   /** The operation failed and left nothing behind: the key is free again. */
   release(key: string): Promise<void>
 }
@@ -50,8 +53,11 @@ export function createIdempotencyStore({
       return found ?? this.claim(key, record, now)
     },
 
-    async finish(key, result) {
-      await idempotency.updateOne({ _id: key }, { $set: { result } })
+    async finish(key, result, sessionId) {
+      await idempotency.updateOne(
+        { _id: key },
+        { $set: { result }, ...(sessionId !== undefined && { $addToSet: { sessionIds: sessionId } }) },
+      )
     },
 
     async release(key) {

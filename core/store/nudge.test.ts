@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -32,12 +33,33 @@ test('without a word the wait ends by itself, and closing ends it', async () => 
   await nudge.after(nudge.heard(), patience)
 })
 
-test('files of different names have nothing to do with each other', async () => {
-  const [one, other] = [createFileNudge(join(folder, 'c')), createFileNudge(join(folder, 'd'))]
-  const known = other.heard()
-  one.announce()
+test('folders of different names have nothing to do with each other', async () => {
+  const [one, beside, other] = ['c', 'c', 'd'].map((name) => createFileNudge(join(folder, name)))
+  const known = other!.heard()
+  one!.announce()
+  await beside!.after(0, patience)
+  expect(other!.heard()).toBe(known)
+  for (const nudge of [one, beside, other]) nudge!.close()
+})
+
+test('nobody hears the own word', async () => {
+  const [one, other] = [createFileNudge(join(folder, 'e')), createFileNudge(join(folder, 'e'))]
+  // The other's file, as it appeared.
   await one.after(0, patience)
-  expect(other.heard()).toBe(known)
+  const known = one.heard()
+  const heardByOther = other.heard()
+  one.announce()
+  await other.after(heardByOther, patience)
+  expect(one.heard()).toBe(known)
   one.close()
   other.close()
+})
+
+test('what a killed process left behind is cleared away, and what a living one has stays', () => {
+  const place = join(folder, 'f')
+  mkdirSync(place)
+  const { pid } = spawnSync('true')
+  for (const name of [`${pid}.0a`, `${process.ppid}.0a`]) writeFileSync(join(place, name), '')
+  createFileNudge(place).close()
+  expect(readdirSync(place)).toEqual([`${process.ppid}.0a`])
 })

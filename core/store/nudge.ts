@@ -1,9 +1,11 @@
-import { closeSync, type FSWatcher, openSync, watch, write } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { closeSync, type FSWatcher, mkdirSync, openSync, readdirSync, rmSync, watch, write } from 'node:fs'
+import { join } from 'node:path'
 
-/** Word between processes of one machine that there may be something new. It can come late or not at all. */
+/** Word from the other processes of this machine that there may be something new. It can come late or not at all. */
 export interface Nudge {
   announce(): void
-  /** How often anybody has announced, as far as it is known here. */
+  /** How often another one has announced, as far as it is known here. */
   heard(): number
   /** Resolves when more has been announced than was heard, at the latest after so many milliseconds. */
   after(heard: number, atMostMs: number): Promise<void>
@@ -11,11 +13,15 @@ export interface Nudge {
 }
 
 /**
- * A nudge through a file's changes, which the system tells its watchers at once. Nothing of worth is in the file. Where
- * files cannot be watched it is a pause of some milliseconds.
+ * A nudge through the files of a folder, one for each process, whose changes the system tells all who watch it at once. What a process
+ * announces itself it does not hear. Nothing of worth is in the files. Where they cannot be watched it is a pause of some milliseconds.
  */
-export function createFileNudge(path: string): Nudge {
-  const file = openSync(path, 'a', 0o600)
+export function createFileNudge(folder: string): Nudge {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  removeAbandoned(folder)
+  const name = `${process.pid}.${randomBytes(4).toString('hex')}`
+  const path = join(folder, name)
+  const file = openSync(path, 'w', 0o600)
   let heard = 0
   let waiting: (() => void)[] = []
   let watcher: FSWatcher | undefined
@@ -29,7 +35,9 @@ export function createFileNudge(path: string): Nudge {
   }
 
   try {
-    watcher = watch(path, { persistent: false }, wake)
+    watcher = watch(folder, { persistent: false }, (_change, changed) => {
+      if (changed !== name) wake()
+    })
     watcher.on('error', () => {
       watcher?.close()
       watcher = undefined
@@ -61,9 +69,21 @@ export function createFileNudge(path: string): Nudge {
       closed = true
       watcher?.close()
       closeSync(file)
+      rmSync(path, { force: true })
       wake()
     },
   }
 }
 
 const unwatchedMs = 10
+
+/** Of processes that were killed. */
+function removeAbandoned(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    try {
+      process.kill(Number(name.split('.')[0]), 0)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ESRCH') rmSync(join(folder, name), { force: true })
+    }
+  }
+}

@@ -25,6 +25,8 @@ export interface Session {
   /** The one origin that its grants are bound to. */
   origin: string
   conversationId: string
+  /** Those that it was moved out of: nothing was said there, but their logs name the session. */
+  formerConversationIds?: string[]
   visitorId: string
   clientInstanceId: string
   locale?: string
@@ -157,7 +159,7 @@ export function createSessionStore({
     async move(sessionId, { from, to }) {
       const { matchedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active', conversationId: from, hasWritten: { $ne: true } },
-        { $set: { conversationId: to } },
+        { $set: { conversationId: to }, $addToSet: { formerConversationIds: from } },
       )
       return matchedCount === 1
     },

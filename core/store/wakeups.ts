@@ -9,6 +9,8 @@ export interface WakeupDocument {
   heads: [conversationId: string, sequence: number, closed?: boolean][]
   /** Ids of sessions, connections and installations whose state changed. */
   changed: string[]
+  /** When it was written; left out by earlier versions. */
+  at?: Date
 }
 
 export type Wakeup = Omit<WakeupDocument, 'from'>
@@ -70,8 +72,11 @@ export function createWakeupStore({
           }
           if (cursor.bufferedCount() > 0) continue
           // A full batch says nothing of what comes after it.
-          if (taken < batchSize) yield null
-          if (wakeup === null && performance.now() - askedAt < heldMs) await pause(heard, signal)
+          const isAll = taken < batchSize
+          if (isAll) yield null
+          // Whatever came after the question is announced after it.
+          const isHeld = nudge ? !isAll : wakeup !== null || performance.now() - askedAt >= heldMs
+          if (!isHeld) await pause(heard, signal)
           taken = 0
         }
       } finally {

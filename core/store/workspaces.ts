@@ -72,6 +72,8 @@ export interface WorkspaceStore {
   /** An insert of what is there already changes nothing, so that two processes can seed the same. */
   insertWorkspace(workspace: Workspace): Promise<void>
   findWorkspace(workspaceId: string): Promise<Workspace | undefined>
+  /** By id, those after one. */
+  listWorkspaces(after: string, limit: number): Promise<Workspace[]>
   insertConnection(connection: Connection): Promise<void>
   findConnections(connectionIds: string[]): Promise<Connection[]>
   listConnections(workspaceId: string): Promise<Connection[]>
@@ -99,6 +101,11 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     async findWorkspace(workspaceId) {
       const found = await workspaces.findOne({ _id: workspaceId })
       return found ? toWorkspace(found) : undefined
+    },
+
+    async listWorkspaces(after, limit) {
+      const found = workspaces.find({ _id: { $gt: after } }).sort({ _id: 1 })
+      return (await found.limit(limit).toArray()).map(toWorkspace)
     },
 
     async insertConnection({ connectionId, ...rest }) {

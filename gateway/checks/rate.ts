@@ -2,6 +2,7 @@ import type { preHandlerAsyncHookHandler } from 'fastify'
 import { clientNetwork } from '../client-network.ts'
 import type { Config } from '../config.ts'
 import { GatewayError } from '../errors.ts'
+import type { GatewayMetrics } from '../metrics.ts'
 import { createRateLimiter } from '../rate-limiter.ts'
 import type { SharedBuckets } from '../shared-rate-limiter.ts'
 
@@ -12,12 +13,17 @@ declare module 'fastify' {
   }
 }
 
-/**
- * Last check: the client has not had more than its share, else `RateLimited`.
- *
- * @param shared counts for several gateways together; without it each counts for itself
- */
-export function createRateCheck(config: Config, now: () => number, shared?: SharedBuckets): preHandlerAsyncHookHandler {
+/** Last check: the client has not had more than its share, else `RateLimited`. */
+export function createRateCheck(
+  config: Config,
+  deps: {
+    now: () => number
+    metrics: GatewayMetrics
+    /** Counts for several gateways together; without it each counts for itself. */
+    shared: SharedBuckets | undefined
+  },
+): preHandlerAsyncHookHandler {
+  const { now, metrics, shared } = deps
   const limiter = (name: string, perMinute: number, burst = perMinute) => {
     const bounds = { perMinute: perMinute * config.RATE_LIMIT_FACTOR, burst: burst * config.RATE_LIMIT_FACTOR }
     const local = createRateLimiter({ ...bounds, keysMax: config.RATE_LIMIT_KEYS_MAX, now })
@@ -37,6 +43,8 @@ export function createRateCheck(config: Config, now: () => number, shared?: Shar
     const ofSession = rate === 'sends' || rate === 'calls'
     const key = ofSession ? request.visitor!.sessionId : clientNetwork(request.ip)
     const verdict = await limiters[rate].take(key)
-    if (!verdict.allowed) throw new GatewayError('RateLimited', { retryAfter: verdict.retryAfter })
+    if (verdict.allowed) return
+    metrics.rateLimited.inc({ limit: rate })
+    throw new GatewayError('RateLimited', { retryAfter: verdict.retryAfter })
   }
 }

@@ -1,10 +1,12 @@
-import { type Client, createClient, type Transport } from '@connectrpc/connect'
+import { type Client, createClient } from '@connectrpc/connect'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
+import type { CorePool, Core as PooledCore } from '../../core-client/core-pool.ts'
 import { createFailoverTransport } from '../../core-client/failover-transport.ts'
+import { createTracedTransport } from '../../core-client/traced-transport.ts'
 
 /** The cores, as the routes see them: one. */
 export interface Core {
@@ -12,10 +14,10 @@ export interface Core {
   messaging: Client<typeof MessagingService>
   commands: Client<typeof CommandService>
   leads: Client<typeof LeadService>
-  /** The event call of each core apart, since a stream cannot change cores by itself. */
-  watchers: Pick<Client<typeof MessagingService>, 'watchEvents'>[]
-  /** Tells that a core was seen alive. */
-  revive(index: number): void
+  /** Each of them, for what is bound to one. */
+  pool: CorePool
+  /** The event call of one core, since a stream cannot change cores by itself. */
+  watcherOf(core: PooledCore): Pick<Client<typeof MessagingService>, 'watchEvents'>
   /** Whether a core answers; asked at most once a second. */
   isReady(): Promise<boolean>
 }
@@ -24,14 +26,11 @@ const READINESS_FRESH_MS = 1_000
 const READINESS_DEADLINE_MS = 2_000
 
 /** Clients of the cores: service token on every call, a deadline on every unary one, failover between cores. */
-export function createCore(options: {
-  transports: Transport[]
-  token: string
-  deadlineMs: number
-  now: () => number
-}): Core {
-  const authorized = options.transports.map((transport) => createAuthorizedTransport(transport, options.token))
-  const failover = createFailoverTransport({ transports: authorized, deadlineMs: options.deadlineMs, now: options.now })
+export function createCore(options: { cores: CorePool; token: string; deadlineMs: number; now: () => number }): Core {
+  const { cores, token, deadlineMs } = options
+  const failover = createTracedTransport(
+    createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token),
+  )
   const sessions = createClient(SessionService, failover)
   let readiness: { at: number; answer: Promise<boolean> } | undefined
 
@@ -40,8 +39,8 @@ export function createCore(options: {
     messaging: createClient(MessagingService, failover),
     commands: createClient(CommandService, failover),
     leads: createClient(LeadService, failover),
-    watchers: authorized.map((transport) => createClient(MessagingService, transport)),
-    revive: failover.revive,
+    pool: cores,
+    watcherOf: ({ transport }) => createClient(MessagingService, createAuthorizedTransport(transport, token)),
     isReady() {
       const now = options.now()
       if (readiness === undefined || now - readiness.at >= READINESS_FRESH_MS) {

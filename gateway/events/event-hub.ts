@@ -1,10 +1,13 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { ErrorInfo } from '#proto/error/v1/error_pb.js'
 import type { Event, Frame, Opened } from '#proto/messaging/v1/messaging_pb.js'
+import type { Core as PooledCore } from '../../core-client/core-pool.ts'
+import { readAtScrape } from '../../observability/metrics.ts'
 import type { Clock } from '../clock.ts'
 import type { Core } from '../core/core.ts'
 import type { Credentials } from '../core/grants.ts'
 import { errorFromInfo, type GatewayError, unavailable } from '../errors.ts'
+import type { GatewayMetrics } from '../metrics.ts'
 import { createEventLink, type EventLink } from './event-link.ts'
 import { encodeEvent } from './event-stream-encoding.ts'
 
@@ -21,8 +24,8 @@ export interface EventSink {
   write(bytes: Buffer): void
   /** Calls back when what was written so far has left the process's buffers. */
   whenDrained(run: () => void): void
-  /** With the error of a refusal before `opened`; without one after it. */
-  ended(refusal?: GatewayError): void
+  /** With the error of a refusal before `opened`; after it with the event that ended it, where it was one. */
+  ended(refusal?: GatewayError, endedBy?: string): void
 }
 
 export interface Subscription {
@@ -52,6 +55,8 @@ interface Entry {
   position: number
   /** When it was left without an open subscription. */
   since: number
+  /** The event that ends its stream, once that has come. */
+  endedBy?: string
 }
 
 interface Link {
@@ -81,35 +86,51 @@ export function createEventHub(options: {
   clock: Clock
   random: () => number
   logger: FastifyBaseLogger
+  metrics: GatewayMetrics
   /** How long an open subscription waits for a core. */
   orphanMs: number
 }): EventHub {
   const { core, clock, logger } = options
-  const links = core.watchers.map((watcher, index): Link => {
-    const entries = new Map<number, Entry>()
-    const link = createEventLink({
-      watcher,
-      clock,
-      random: options.random,
-      logger: logger.child({ core: index }),
-      onUp() {
-        core.revive(index)
-        for (const entry of [...pending]) if (entry.link === undefined) attach(entry)
-      },
-      onDown: () => release(entries),
-      onFrame: (frame) => receive(entries, frame),
-    })
-    return { link, entries }
-  })
+  const links = new Map<PooledCore, Link>()
+  readAtScrape([options.metrics.linksUp], () => [
+    [...links.values()].filter(({ link }) => link.state() === 'up').length,
+  ])
   /** Those that no core is feeding. */
   const pending = new Set<Entry>()
   let lastId = 0
   let stopTicking = () => {}
 
+  function follow(pooled: PooledCore): void {
+    const entries = new Map<number, Entry>()
+    const link = createEventLink({
+      watcher: core.watcherOf(pooled),
+      clock,
+      random: options.random,
+      logger: logger.child({ core: pooled.url }),
+      onUp() {
+        core.pool.revive(pooled)
+        for (const entry of [...pending]) if (entry.link === undefined) attach(entry)
+      },
+      onDown: () => release(entries),
+      onFrame: (frame) => receive(entries, frame),
+    })
+    links.set(pooled, { link, entries })
+    link.start()
+  }
+
+  /** Its subscriptions go to the other cores before it is told that they have gone. */
+  function leave(pooled: PooledCore): void {
+    const left = links.get(pooled)
+    links.delete(pooled)
+    if (left === undefined) return
+    release(left.entries)
+    left.link.stop()
+  }
+
   /** Gives the entry to the core with the fewest; without one it waits. False when there is nothing to wait for. */
   function attach(entry: Entry): boolean {
-    const up = links.filter(({ link }) => link.state() === 'up')
-    if (up.length === 0) return links.some(({ link }) => link.state() === 'connecting')
+    const up = [...links.values()].filter(({ link }) => link.state() === 'up')
+    if (up.length === 0) return [...links.values()].some(({ link }) => link.state() === 'connecting')
     const target = up.reduce((least, link) => (link.entries.size < least.entries.size ? link : least))
     lastId = (lastId + 1) >>> 0
     entry.id = lastId
@@ -134,7 +155,7 @@ export function createEventHub(options: {
   function finish(entry: Entry, refusal?: GatewayError): void {
     detach(entry)
     pending.delete(entry)
-    entry.sink.ended(entry.opened ? undefined : refusal)
+    entry.sink.ended(entry.opened ? undefined : refusal, entry.endedBy)
   }
 
   function wait(entry: Entry): void {
@@ -204,6 +225,7 @@ export function createEventHub(options: {
       const entry = entries.get(id)
       if (entry === undefined || (!ending && event.sequence <= entry.position)) continue
       entry.position = Math.max(entry.position, event.sequence)
+      if (ending) entry.endedBy = event.type
       if (bytes !== undefined) entry.sink.write(bytes)
     }
   }
@@ -245,12 +267,12 @@ export function createEventHub(options: {
       }
     },
     start() {
-      for (const { link } of links) link.start()
+      core.pool.follow({ added: follow, removed: leave })
       stopTicking = clock.every(TICK_MS, tick)
     },
     stop() {
       stopTicking()
-      for (const { link } of links) link.stop()
+      for (const { link } of links.values()) link.stop()
     },
   }
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Credentials } from '../core/grants.ts'
 import { unavailable } from '../errors.ts'
+import type { GatewayMetrics } from '../metrics.ts'
 import type { EventHub, StartPoint, Subscription } from './event-hub.ts'
 import { encodeHeartbeat, encodeOpening } from './event-stream-encoding.ts'
 
@@ -37,12 +38,15 @@ export function createEventStreams(options: {
   config: Config
   clock: Clock
   random: () => number
+  metrics: GatewayMetrics
 }): EventStreams {
-  const { hub, config, clock, random } = options
+  const { hub, config, clock, random, metrics } = options
   const sessions = new Map<string, Set<Stream>>()
   /** Streams by the second at which their heartbeat is due, so that one timer serves all. */
   const wheel = Array.from({ length: config.HEARTBEAT_SECONDS }, () => new Set<Stream>())
-  /** Refuses a request whose subscription no core has answered yet. */
+  /** Readers that did not read. */
+  const slow = new WeakSet<ServerResponse>()
+  /** Each refuses a request whose subscription no core has answered yet. */
   const opening = new Set<() => void>()
   let stopped = false
   let seconds = 0
@@ -52,7 +56,7 @@ export function createEventStreams(options: {
     const streams = sessions.get(sessionId) ?? new Set()
     sessions.set(sessionId, streams)
     const [oldest] = streams
-    if (oldest !== undefined && streams.size >= config.STREAMS_PER_SESSION) end(oldest)
+    if (oldest !== undefined && streams.size >= config.STREAMS_PER_SESSION) end(oldest, 'replaced')
 
     const maxAge = config.STREAM_MAX_AGE_SECONDS - config.HEARTBEAT_SECONDS
     const endsAt = clock.now() + maxAge * 1000 * (1 - MAX_AGE_JITTER * random())
@@ -60,26 +64,29 @@ export function createEventStreams(options: {
     const stream = { res, subscription, sessionId, endsAt, beats }
     streams.add(stream)
     beats.add(stream)
+    metrics.streamsOpen.inc()
     return stream
   }
 
-  function remove(stream: Stream): void {
+  function remove(stream: Stream, reason: string): void {
+    if (!stream.beats.delete(stream)) return
+    metrics.streamsOpen.dec()
+    metrics.streamEnds.inc({ reason })
     stream.subscription.close()
-    stream.beats.delete(stream)
     const streams = sessions.get(stream.sessionId)
     streams?.delete(stream)
     if (streams?.size === 0) sessions.delete(stream.sessionId)
   }
 
-  function end(stream: Stream): void {
-    remove(stream)
+  function end(stream: Stream, reason: string): void {
+    remove(stream, reason)
     stream.res.end()
   }
 
   function tick(): void {
     seconds++
     for (const stream of wheel[seconds % wheel.length]!) {
-      if (clock.now() >= stream.endsAt) end(stream)
+      if (clock.now() >= stream.endsAt) end(stream, 'age')
       // Without a core behind it a heartbeat would be a lie.
       else if (stream.subscription.isAttached()) write(stream.res, encodeHeartbeat(stream.subscription.position()))
     }
@@ -93,7 +100,9 @@ export function createEventStreams(options: {
 
   // A turn later, since what was written in one turn goes to the kernel at its end.
   function cutIfSlow(res: ServerResponse): void {
-    if (res.writableLength > config.STREAM_UNSENT_MAX_BYTES) res.destroy()
+    if (res.writableLength <= config.STREAM_UNSENT_MAX_BYTES) return
+    slow.add(res)
+    res.destroy()
   }
 
   return {
@@ -113,19 +122,23 @@ export function createEventStreams(options: {
             opened(sessionId) {
               opening.delete(refuse)
               reply.hijack()
-              res.writeHead(200, { ...reply.getHeaders(), ...STREAM_HEADERS } as Record<string, string>)
+              reply.headers(STREAM_HEADERS)
+              res.writeHead(200, reply.getHeaders() as Record<string, string>)
               res.write(encodeOpening(config.RECONNECT_HINT_MS * (0.75 + random() / 2)))
               stream = add(res, sessionId, subscription)
               resolve()
             },
-            write: (bytes) => write(res, bytes),
+            write(bytes) {
+              metrics.streamEvents.inc()
+              write(res, bytes)
+            },
             whenDrained(run) {
               if (res.writableNeedDrain) res.once('drain', run)
               else run()
             },
-            ended(refusal) {
+            ended(refusal, endedBy = 'core') {
               opening.delete(refuse)
-              if (stream !== undefined) end(stream)
+              if (stream !== undefined) end(stream, endedBy)
               else reject(refusal)
             },
           },
@@ -133,7 +146,7 @@ export function createEventStreams(options: {
         opening.add(refuse)
         res.once('close', () => {
           opening.delete(refuse)
-          if (stream !== undefined) return remove(stream)
+          if (stream !== undefined) return remove(stream, slow.has(res) ? 'slow' : 'client')
           subscription.close()
           if (res.writableEnded) return
           // The browser left before the core had answered.
@@ -149,7 +162,7 @@ export function createEventStreams(options: {
       stopped = true
       stopTicking()
       for (const refuse of opening) refuse()
-      for (const streams of [...sessions.values()]) for (const stream of [...streams]) end(stream)
+      for (const streams of [...sessions.values()]) for (const stream of [...streams]) end(stream, 'shutdown')
     },
     count: () => [...sessions.values()].reduce((sum, streams) => sum + streams.size, 0),
   }

@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type GatewayError, type PublicErrorCode, toGatewayError } from '../errors.ts'
+import type { GatewayMetrics } from '../metrics.ts'
 import { dropBody } from '../request-body.ts'
 
 /** The grant or its session is at its end. */
@@ -15,10 +16,11 @@ const GRANT_ENDING_CODES: ReadonlySet<PublicErrorCode> = new Set([
 ])
 
 /** Answers every failure of every route with the safe envelope (specification, section 2.5). */
-export function answerFailures(app: FastifyInstance, bodyLimit: number): void {
+export function answerFailures(app: FastifyInstance, bodyLimit: number, metrics: GatewayMetrics): void {
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const failure = await earliestFailure(toGatewayError(error), request)
     if (GRANT_ENDING_CODES.has(failure.code)) request.visitor?.forget()
+    metrics.failures.inc({ code: failure.code })
     if (failure.rule.httpStatus >= 500) logFailure(failure, request)
     // Fastify closes the connection of a body it did not read; this one is read, or dropped, to its end.
     const limit = request.routeOptions.config.bodyMaxBytes ?? bodyLimit

@@ -1,5 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import type { CorePool } from '../../core-client/core-pool.ts'
+import { type CoreTlsSettings, coreTlsFiles } from '../../core-client/core-tls.ts'
+import { traceparentOf } from '../../observability/tracing.ts'
 import { requireSameOrigin } from '../checks/same-origin.ts'
 import { refuseUrlCredentials } from '../checks/url-credentials.ts'
 import { operatorAuthorization } from '../checks/workspace-session.ts'
@@ -32,19 +35,19 @@ const ANSWER_HEADERS = [
 ]
 
 interface RpcDeps {
-  config: Pick<Config, 'CORE_URLS' | 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES'>
+  config: Pick<Config, 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES' | keyof CoreTlsSettings>
+  cores: CorePool
   checkRate: preHandlerAsyncHookHandler
-  now: () => number
 }
 
 /**
  * POST /rpc/{service}/{method}: the operators' methods of the internal services, for the console in the browser. Connect
  * protocol only. The workspace session goes on to the core, which alone can verify it and says what it may do.
  */
-export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, checkRate, now }) => {
+export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, cores, checkRate }) => {
   const methods = operatorMethods()
   const open = new Set<MessageStream>()
-  const proxy = createCoreProxy({ urls: config.CORE_URLS, deadlineMs: config.CORE_DEADLINE_MS, now })
+  const proxy = createCoreProxy({ cores, tls: coreTlsFiles(config), deadlineMs: config.CORE_DEADLINE_MS })
   app.addHook('preClose', async () => {
     for (const stream of open) stream.finish()
   })
@@ -97,10 +100,12 @@ function forward(proxy: CoreProxy, method: OperatorMethod, request: FastifyReque
     const value = request.headers[name]
     return typeof value === 'string' ? [[name, value]] : []
   })
+  const traceparent = traceparentOf()
   const headers = {
     ...Object.fromEntries(given),
     authorization: operatorAuthorization(request),
     'x-correlation-id': request.id,
+    ...(traceparent && { traceparent }),
   }
   return proxy.call({ method, headers, body: request.body as Buffer, signal: gone.signal })
 }

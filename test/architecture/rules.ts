@@ -5,23 +5,27 @@ import type { SourceFacts } from './source-facts.ts'
 const mayImport: Record<string, string[]> = {
   proto: [],
   destination: [],
-  'core-client': ['proto'],
-  core: ['proto', 'destination'],
-  gateway: ['proto', 'core-client'],
-  delivery: ['proto', 'core-client', 'destination'],
+  observability: [],
+  tls: [],
+  'core-client': ['proto', 'observability', 'tls'],
+  core: ['proto', 'destination', 'observability', 'tls'],
+  admin: ['proto', 'core-client'],
+  gateway: ['proto', 'core-client', 'observability', 'tls'],
+  delivery: ['proto', 'core-client', 'destination', 'observability'],
   widget: [],
   console: ['proto'],
 }
 
-/** Packages with one home. */
+/** Packages with one home, besides the bench, which has peers of the service made of them. */
 const packageHomes: { packages: RegExp; home: RegExp; inTests: boolean }[] = [
-  { packages: /^(mongodb|bson|@0q\/embedded-mongodb)$/, home: /^core\/store\//, inTests: true },
-  { packages: /^(fastify|fastify-plugin|@fastify\/.*)$/, home: /^gateway\//, inTests: false },
+  { packages: /^(mongodb|bson|@0q\/embedded-mongodb)$/, home: /^(core\/store|bench)\//, inTests: true },
+  { packages: /^(fastify|fastify-plugin|@fastify\/.*)$/, home: /^(gateway|bench)\//, inTests: false },
+  { packages: /^(prom-client|@opentelemetry\/.*)$/, home: /^observability\//, inTests: true },
 ]
 
 /** Within a part, what stands above may import what stands below, not the other way round. */
 const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
-  { layer: /^\w+\/main\.ts$/, onlyFrom: /^$/ },
+  { layer: /^(\w+\/main|core\/(migrate|token))\.ts$/, onlyFrom: /^$/ },
   { layer: /^core\/(server|app)\.ts$/, onlyFrom: /^(core\/main\.ts$|start\.ts$)/ },
   { layer: /^core\/services\//, onlyFrom: /^core\/(services\/|server\.ts$|app\.ts$|main\.ts$)/ },
   { layer: /^delivery\/app\.ts$/, onlyFrom: /^(delivery\/main\.ts$|start\.ts$)/ },
@@ -31,6 +35,9 @@ const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
 /** Files besides `config.ts` that read the environment, each with its reason. */
 export const environmentReaders: Record<string, string> = {
   'bench/processes.ts': 'hands PATH and the like on to the processes that it starts, and nothing else',
+  'deploy/compose/init-replica-set.js': 'is run by mongosh in a container, which is told its secrets so',
+  'test/deployment/image.ts': 'hands PATH and the like on to the commands of the Dockerfile, and nothing else',
+  'test/documents/operations.test.ts': 'hands PATH and the like on to the commands of the document, and nothing else',
   'test/support/chromium.ts': 'hands the environment on to the browser, whose fonts it may have to name',
   'test/support/processes.ts': 'hands PATH and the like on to the processes that it starts, and nothing else',
 }

@@ -1,35 +1,20 @@
 import { AxeBuilder } from '@axe-core/playwright'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
-import { launchChromium } from '../support/chromium.ts'
-import { openWidgetPage, type WidgetPage, type WidgetPageOptions } from '../support/widget-page.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import {
+  choosePicture,
+  inWidget,
+  open,
+  openForm,
+  say,
+  useWidget,
+  withOffline,
+  withPreChat,
+  withRequests,
+} from './widget-under-test.ts'
 
-let browser: Browser
-let gateway: ScenarioServer
-let opened: WidgetPage[] = []
+const { gateway, serve, visit, ask, askForScreenshot, showLongConversation, showEndedSession } = useWidget()
 
-beforeAll(async () => {
-  browser = await launchChromium()
-})
-afterAll(() => browser.close())
-beforeEach(async () => {
-  opened = []
-  gateway = await startScenarioServer({ heartbeatMs: 1_000 })
-})
-afterEach(async () => {
-  for (const one of opened) await one.close()
-  await gateway.close()
-})
-
-async function visit(options: Partial<WidgetPageOptions> = {}): Promise<Page> {
-  const { context, ...rest } = options
-  const visited = await openWidgetPage({ browser, gateway, context: { reducedMotion: 'reduce', ...context }, ...rest })
-  opened.push(visited)
-  return visited.page
-}
-
-/** What axe finds wrong with the widget as it stands, one line each. */
 async function findings(page: Page): Promise<string[]> {
   const { violations, passes } = await new AxeBuilder({ page })
     .include('[data-service-widget]')
@@ -59,45 +44,6 @@ async function expectFlawless(page: Page, differs = true) {
   }
 }
 
-const inWidget = (page: Page, selector: string) => page.locator(`[data-service-widget] ${selector}`)
-
-/** Serves with another configuration from now on. */
-async function serve(config: Record<string, unknown>) {
-  await gateway.close()
-  gateway = await startScenarioServer({ heartbeatMs: 1_000, config })
-}
-
-const preChat = {
-  fields: [
-    { name: 'name', label: 'Your name', type: 'text', required: false, maxLength: 100 },
-    { name: 'email', label: 'Email address', type: 'email', required: true, maxLength: 254 },
-    { name: 'question', label: 'What is it about?', type: 'textarea', required: false, maxLength: 500 },
-  ],
-}
-const offline = { fields: [{ name: 'email', label: 'Email address', type: 'email', required: true, maxLength: 254 }] }
-const consent = { required: true, policyUrl: 'https://shop.example/privacy' }
-const withPreChat = { capabilities: { preChatForm: true }, forms: { preChat }, consent }
-const withOffline = { capabilities: { offlineForm: true }, forms: { offline }, availability: { online: false } }
-const withRequests = { capabilities: { typing: true, navigation: true, screenshots: true } }
-
-function ask(kind: 'navigation' | 'screenshot', about: Record<string, unknown> = {}): string {
-  return gateway.features.request(gateway.conversation('pk_friendly'), kind, about)
-}
-
-async function asksForScreenshot(page: Page): Promise<string> {
-  await open(page)
-  const id = ask('screenshot', { purpose: 'To see what is in your basket' })
-  await page.getByRole('heading', { name: /asks for a screenshot$/ }).waitFor()
-  return id
-}
-
-async function choosePicture(page: Page, press: () => Promise<unknown>) {
-  const buffer = await page.screenshot()
-  const [chooser] = await Promise.all([page.waitForEvent('filechooser'), press()])
-  await chooser.setFiles({ name: 'page.png', mimeType: 'image/png', buffer })
-  await page.getByRole('button', { name: 'Send picture' }).waitFor()
-}
-
 interface View {
   siteKey?: 'pk_refused' | 'pk_rate_limited_long'
   config?: Record<string, unknown>
@@ -109,28 +55,13 @@ interface View {
 const views: Record<string, View> = {
   launcher: { isOneColor: true, show: async () => {} },
   'empty panel': { show: open },
-  conversation: {
-    async show(page) {
-      await open(page)
-      await say(page, 'Do you ship to Graz?')
-      await page.locator('.meta', { hasText: '·' }).waitFor()
-      const talk = gateway.conversation('pk_friendly')
-      for (let count = 1; count <= 12; count += 1) talk.agentSays(`We do, see https://shop.example/${count}`)
-      await page.getByText('shop.example/12').waitFor()
-      talk.emit('typing.started', { author: { kind: 'agent', displayName: 'Anna Keller' } })
-      await inWidget(page, '.typing').waitFor()
-      await page.evaluate(
-        `document.querySelector('[data-service-widget]').shadowRoot.querySelector('.scroller').scrollTop = 120`,
-      )
-      await inWidget(page, '.jump').waitFor()
-    },
-  },
+  conversation: { show: showLongConversation },
   'lines about agents, and one who types': {
     async show(page) {
       await open(page)
       await say(page, 'Do you ship to Graz?')
       await page.getByText(/· Sent$/).waitFor()
-      const talk = gateway.conversation('pk_friendly')
+      const talk = gateway().conversation('pk_friendly')
       talk.emit('agent.assigned', { agent: { displayName: 'Anna Keller' } })
       talk.agentSays('We do.')
       talk.emit('conversation.closed')
@@ -157,13 +88,7 @@ const views: Record<string, View> = {
       await page.getByText('Not sent').waitFor()
     },
   },
-  'ended session': {
-    async show(page) {
-      await open(page)
-      gateway.endSessions('pk_friendly', 'session.expired', { status: 401, code: 'SessionExpired' })
-      await inWidget(page, '.again').waitFor()
-    },
-  },
+  'ended session': { show: showEndedSession },
   'no connection': {
     async show(page) {
       await open(page)
@@ -194,7 +119,7 @@ const views: Record<string, View> = {
     config: withPreChat,
     async show(page) {
       await openForm(page)
-      gateway.features.failNext('/forms/', { status: 403, code: 'Forbidden', retryable: false })
+      gateway().features.failNext('/forms/', { status: 403, code: 'Forbidden', retryable: false })
       await page.getByLabel('Email address').fill('ada@example.com')
       await page.keyboard.press('Enter')
       await page.getByText('Your details were not sent. Please try again.').waitFor()
@@ -204,7 +129,7 @@ const views: Record<string, View> = {
     config: withPreChat,
     async show(page) {
       await openForm(page)
-      gateway.features.hold('/forms/')
+      gateway().features.hold('/forms/')
       await page.getByLabel('Email address').fill('ada@example.com')
       await page.keyboard.press('Enter')
       await inWidget(page, '.form-view [aria-disabled="true"]').waitFor()
@@ -227,20 +152,20 @@ const views: Record<string, View> = {
       await page.getByText('The lamp Dune', { exact: true }).waitFor()
     },
   },
-  'request for a screenshot': { config: withRequests, show: asksForScreenshot },
+  'request for a screenshot': { config: withRequests, show: askForScreenshot },
   'picture before it is sent': {
     config: withRequests,
     async show(page) {
-      await asksForScreenshot(page)
+      await askForScreenshot(page)
       await choosePicture(page, () => page.getByRole('button', { name: 'Choose a picture' }).click())
     },
   },
   'picture under way': {
     config: withRequests,
     async show(page) {
-      await asksForScreenshot(page)
+      await askForScreenshot(page)
       await choosePicture(page, () => page.getByRole('button', { name: 'Choose a picture' }).click())
-      gateway.features.hold('upload')
+      gateway().features.hold('upload')
       await page.getByRole('button', { name: 'Send picture' }).click()
       await page.getByRole('button', { name: 'Stop' }).waitFor()
     },
@@ -248,29 +173,13 @@ const views: Record<string, View> = {
   'picture that did not arrive': {
     config: withRequests,
     async show(page) {
-      await asksForScreenshot(page)
+      await askForScreenshot(page)
       await choosePicture(page, () => page.getByRole('button', { name: 'Choose a picture' }).click())
-      gateway.features.failNext('acknowledgements', { status: 403, code: 'Forbidden', retryable: false })
+      gateway().features.failNext('acknowledgements', { status: 403, code: 'Forbidden', retryable: false })
       await page.getByRole('button', { name: 'Send picture' }).click()
       await inWidget(page, '.request .field-problem').waitFor()
     },
   },
-}
-
-async function openForm(page: Page) {
-  await inWidget(page, '.launcher').click()
-  await inWidget(page, '.form-view').waitFor()
-  await inWidget(page, '.header[data-state="online"], .header[data-state="away"]').first().waitFor()
-}
-
-async function open(page: Page) {
-  await inWidget(page, '.launcher').click()
-  await inWidget(page, '.header[data-state="online"]').waitFor()
-}
-
-async function say(page: Page, text: string) {
-  await inWidget(page, '.field').fill(text)
-  await page.keyboard.press('Enter')
 }
 
 describe('axe finds nothing in light and dark', () => {
@@ -285,7 +194,7 @@ describe('axe finds nothing in light and dark', () => {
 
   it('conversation from right to left', async () => {
     const page = await visit({ lang: 'ar', dir: 'rtl' })
-    await views.conversation!.show(page)
+    await showLongConversation(page)
     await expectFlawless(page)
   })
 
@@ -310,199 +219,14 @@ describe('axe finds nothing in light and dark', () => {
 it.each(['#ffeb3b', '#000000', '#ffffff', '#888888', '#ff0000'])(
   'axe finds nothing with the accent colour %s',
   async (accentColor) => {
-    await gateway.close()
-    gateway = await startScenarioServer({ heartbeatMs: 1_000, config: withRequests, appearance: { accentColor } })
+    await serve(withRequests, { accentColor })
     const page = await visit()
-    await views.conversation!.show(page)
+    await showLongConversation(page)
     ask('screenshot')
     await inWidget(page, '.request').waitFor()
     await expectFlawless(page)
   },
 )
-
-describe('without a mouse', () => {
-  const focused = (page: Page) =>
-    page.evaluate(`(() => {
-      const inside = document.activeElement.shadowRoot?.activeElement
-      if (!inside) return document.activeElement.tagName
-      return inside.getAttribute('aria-label') || inside.labels?.[0]?.textContent || inside.textContent
-    })()`)
-
-  it('every control of the chat is reached by Tab, in the order it is seen, and left again', async () => {
-    const page = await visit({ siteKey: 'pk_rate_limited_long', body: '<a href="#x">Before</a>' })
-    await inWidget(page, '.launcher').waitFor()
-    await page.keyboard.press('Tab')
-    await page.keyboard.press('Tab')
-    expect(await focused(page)).toBe('Open chat')
-    await page.keyboard.press('Enter')
-    await inWidget(page, '.header[data-state="online"]').waitFor()
-    expect(await focused(page)).toBe('Your message')
-    await page.keyboard.type('Please')
-    await page.keyboard.press('Enter')
-    await inWidget(page, '.retry').waitFor()
-    await page.keyboard.type('More')
-
-    const back: unknown[] = []
-    for (let count = 0; count < 4; count += 1) {
-      await page.keyboard.press('Shift+Tab')
-      back.push(await focused(page))
-    }
-    expect(back).toEqual(['Retry', 'Conversation', 'Close chat', 'Close chat'])
-    for (let count = 0; count < 5; count += 1) await page.keyboard.press('Tab')
-    expect(await focused(page)).toBe('Send message')
-    await page.keyboard.press('Tab')
-    expect(await focused(page)).toBe('BODY')
-  })
-
-  it('the focus goes round inside a panel that fills the screen, and Escape gives it back', async () => {
-    const page = await visit({ context: { viewport: { width: 390, height: 844 } } })
-    await inWidget(page, '.launcher').focus()
-    await page.keyboard.press('Enter')
-    const dialog = page.getByRole('dialog', { name: 'Nordlicht Support' })
-    await dialog.waitFor()
-    expect(await dialog.getAttribute('aria-modal')).toBe('true')
-    await page.getByText('We are online').waitFor()
-    const seen = new Set<unknown>()
-    for (let count = 0; count < 8; count += 1) {
-      await page.keyboard.press('Tab')
-      seen.add(await focused(page))
-    }
-    expect([...seen].sort()).toEqual(['Close chat', 'Conversation', 'Send message', 'Your message'])
-    await page.keyboard.press('Shift+Tab')
-    expect(seen.has(await focused(page))).toBe(true)
-    await page.keyboard.press('Escape')
-    expect(await focused(page)).toBe('Open chat')
-  })
-
-  /** Presses Tab, or Shift+Tab, until the focus is where it is wanted. */
-  async function reach(page: Page, name: RegExp, key: 'Tab' | 'Shift+Tab' = 'Tab') {
-    const passed: unknown[] = []
-    for (let presses = 0; presses < 15; presses += 1) {
-      await page.keyboard.press(key)
-      passed.push(await focused(page))
-      if (name.test(String(passed.at(-1)))) return
-    }
-    throw new Error(`${name} was not reached; the focus went over ${passed.join(', ')}`)
-  }
-
-  it('a failed message is sent again, and the focus is not lost with the button', async () => {
-    const page = await visit({ siteKey: 'pk_rate_limited_long' })
-    await open(page)
-    await page.keyboard.type('Please')
-    await page.keyboard.press('Enter')
-    await inWidget(page, '.retry').waitFor()
-    await reach(page, /^Retry$/, 'Shift+Tab')
-    gateway.conversation('pk_rate_limited_long').agentSays('Are you there?')
-    await page.getByText('Are you there?').waitFor()
-    expect(await focused(page)).toBe('Retry')
-    await page.keyboard.press('Enter')
-    await page.getByText(/· Sent$/).waitFor()
-    expect(await focused(page)).toBe('Conversation')
-    await reach(page, /^Your message$/)
-    expect(gateway.conversation('pk_rate_limited_long').messages.map(({ body }) => body)).toContain('Please')
-  })
-
-  it('the newest message is gone to, and the focus stays in the conversation', async () => {
-    const page = await visit()
-    await views.conversation!.show(page)
-    await inWidget(page, '.field').focus()
-    await reach(page, /newest|latest/i, 'Shift+Tab')
-    await page.keyboard.press('Enter')
-    await inWidget(page, '.jump').waitFor({ state: 'hidden' })
-    expect(await focused(page)).toBe('Conversation')
-  })
-
-  it('a form is filled in, complained of, corrected and sent, and the visitor goes on writing', async () => {
-    await serve(withPreChat)
-    const page = await visit()
-    await inWidget(page, '.launcher').focus()
-    await page.keyboard.press('Enter')
-    await expect.poll(() => focused(page)).toBe('Your name (optional)')
-    await page.keyboard.type('Ada')
-    await reach(page, /^Email address$/)
-    await page.keyboard.type('ada at')
-    await reach(page, /^What is it about/)
-    await page.keyboard.type('Lamps')
-    await reach(page, /^Privacy policy/)
-    await reach(page, /^Start chat$/)
-    await page.keyboard.press('Enter')
-    await expect.poll(() => focused(page)).toBe('Email address')
-    await page.keyboard.press('ControlOrMeta+A')
-    await page.keyboard.type('ada@example.com')
-    await page.keyboard.press('Enter')
-    await expect.poll(() => focused(page)).toBe('Your message')
-    expect(gateway.features.leads).toEqual([{ name: 'Ada', email: 'ada@example.com', question: 'Lamps' }])
-  })
-
-  it('the form while nobody is there is left for a message, and come back to', async () => {
-    await serve(withOffline)
-    const page = await visit()
-    await inWidget(page, '.launcher').focus()
-    await page.keyboard.press('Enter')
-    await expect.poll(() => focused(page)).toBe('Email address')
-    await reach(page, /^Write a message instead$/)
-    await page.keyboard.press('Enter')
-    await expect.poll(() => focused(page)).toBe('Your message')
-    await reach(page, /^Leave your details instead$/, 'Shift+Tab')
-    await page.keyboard.press('Space')
-    await expect.poll(() => focused(page)).toBe('Email address')
-    await page.keyboard.type('ada@example.com')
-    await reach(page, /^Send details$/)
-    await page.keyboard.press('Space')
-    await expect.poll(() => focused(page)).toBe('Your message')
-    expect(gateway.features.leads).toEqual([{ email: 'ada@example.com' }])
-  })
-
-  it('a picture is chosen, thrown away, chosen again, stopped on its way, and sent', async () => {
-    await serve(withRequests)
-    const page = await visit()
-    const id = await asksForScreenshot(page)
-    await inWidget(page, '.field').focus()
-    await reach(page, /^Share screen$/, 'Shift+Tab')
-    await reach(page, /^Choose a picture$/)
-    await choosePicture(page, () => page.keyboard.press('Enter'))
-    expect(await focused(page)).toBe('Send picture')
-    await reach(page, /^Discard$/)
-    await page.keyboard.press('Enter')
-    expect(await focused(page)).toBe('Share screen')
-    await reach(page, /^Choose a picture$/)
-    await choosePicture(page, () => page.keyboard.press('Space'))
-    const release = gateway.features.hold('acknowledgements')
-    await page.keyboard.press('Enter')
-    await expect.poll(() => focused(page)).toBe('Stop')
-    await page.keyboard.press('Enter')
-    release()
-    await expect.poll(() => focused(page)).toBe('Send picture')
-    expect(gateway.features.uploads.size).toBe(0)
-    await page.keyboard.press('Enter')
-    await page.getByText('You sent a screenshot.').waitFor()
-    expect(await focused(page)).toBe('Your message')
-    expect(gateway.features.commandState(id)).toBe('uploaded')
-  })
-
-  it.each(['navigation', 'screenshot'] as const)('a request (%s) is declined, and the focus goes on', async (kind) => {
-    await serve(withRequests)
-    const page = await visit()
-    await open(page)
-    const id = ask(kind, { url: 'https://elsewhere.example/' })
-    await page.getByRole('button', { name: 'No thanks' }).waitFor()
-    await reach(page, /^No thanks$/, 'Shift+Tab')
-    await page.keyboard.press('Enter')
-    await page.getByRole('button', { name: 'No thanks' }).waitFor({ state: 'detached' })
-    await expect.poll(() => focused(page)).toBe('Your message')
-    expect(gateway.features.commandState(id)).toMatch(/^(declined|denied)$/)
-  })
-
-  it('a chat that has ended is begun anew', async () => {
-    const page = await visit()
-    await views['ended session']!.show(page)
-    await inWidget(page, '.scroller').focus()
-    await reach(page, /^Start a new chat$/)
-    await page.keyboard.press('Enter')
-    await expect.poll(() => focused(page)).toBe('Your message')
-    expect(gateway.sessionCount('pk_friendly')).toBe(2)
-  })
-})
 
 describe('on any screen', () => {
   const overflow = `(() => {

@@ -73,7 +73,7 @@ export const knownBugs: KnownBug[] = [
     faults: ['answers-broken'],
     changes: [
       {
-        file: 'core/store/database.ts',
+        file: 'core/store/indexes.ts',
         from: "{ name: 'by_operation', unique: true, partialFilterExpression: { operationKey: { $exists: true } } },\n  ],\n  // What the sweep",
         to: "{ name: 'by_operation', partialFilterExpression: { operationKey: { $exists: true } } },\n  ],\n  // What the sweep",
       },

@@ -12,7 +12,7 @@ import { startVisitor } from '../support/visitor.ts'
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 let dataDir: string
-let ports: { GATEWAY_PORT: string; CORE_PORT: string; DEMO_PORT: string }
+let ports: { GATEWAY_PORT: string; CORE_PORT: string; DEMO_PORT: string; METRICS_PORT: string }
 let service: StartedProcess
 
 async function start(env: Record<string, string> = {}): Promise<StartedProcess> {
@@ -56,12 +56,13 @@ async function newVisitor() {
 
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'service-start-'))
-  const [GATEWAY_PORT, CORE_PORT, DEMO_PORT] = [
+  const [GATEWAY_PORT, CORE_PORT, DEMO_PORT, METRICS_PORT] = [
+    String(await freePort()),
     String(await freePort()),
     String(await freePort()),
     String(await freePort()),
   ]
-  ports = { GATEWAY_PORT, CORE_PORT, DEMO_PORT }
+  ports = { GATEWAY_PORT, CORE_PORT, DEMO_PORT, METRICS_PORT }
   service = await start()
 })
 afterAll(() => rm(dataDir, { recursive: true, force: true }))
@@ -83,6 +84,11 @@ describe('npm start', () => {
     for (const name of ['demo.json', 'secrets.json', 'agent.curl', 'workspace.curl']) {
       expect((await stat(join(dataDir, name))).mode & 0o777).toBe(0o600)
     }
+  })
+
+  it('has the metrics of every part on one port', async () => {
+    const text = await (await fetch(`http://127.0.0.1:${ports.METRICS_PORT}/metrics`)).text()
+    for (const part of ['gateway', 'core', 'delivery']) expect(text).toContain(`\nservice_${part}_`)
   })
 
   it('prints every URL, and no secret', async () => {

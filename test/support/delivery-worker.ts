@@ -4,6 +4,8 @@ import type { Stack } from './stack.ts'
 /** A delivery worker as a process of its own. */
 export interface WorkerProcess {
   process(): StartedProcess
+  /** Where its metrics are scraped. */
+  metricsUrl: string
   /** What its claims name it; another one after each start. */
   workerId(): string
   start(): Promise<void>
@@ -15,7 +17,7 @@ export async function startDeliveryWorker(
   stack: Pick<Stack, 'cores' | 'dataDir'>,
   env: Record<string, string> = {},
 ): Promise<WorkerProcess> {
-  const port = await freePort()
+  const [port, metricsPort] = [await freePort(), await freePort()]
   let running: StartedProcess
 
   async function start() {
@@ -27,6 +29,7 @@ export async function startDeliveryWorker(
         DATA_DIR: stack.dataDir,
         CORE_URLS: stack.cores.map(({ url }) => url).join(','),
         DELIVERY_PORT: String(port),
+        METRICS_PORT: String(metricsPort),
         ...env,
       },
       readyUrl: `http://127.0.0.1:${port}/readyz`,
@@ -36,6 +39,7 @@ export async function startDeliveryWorker(
   await start()
   return {
     start,
+    metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
     process: () => running,
     workerId() {
       const [, id] = running.output().match(/"workerId":"([^"]+)"/) ?? []

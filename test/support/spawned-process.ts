@@ -13,6 +13,10 @@ const stopWithinMs = 15_000
 /** What a process gets of this environment: nothing of vitest's, and no setting of the service from somebody's shell. */
 const inherited = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'TZ', 'http_proxy', 'https_proxy', 'no_proxy']
 
+/** What every process that a test starts gets of the environment. */
+export const inheritedEnvironment = (): Record<string, string> =>
+  Object.fromEntries(inherited.flatMap((key) => (process.env[key] ? [[key, process.env[key]]] : [])))
+
 export type ProcessSpec = {
   /** The file that Node runs, from the project's root: `core/main.ts`. */
   entry: string
@@ -61,7 +65,7 @@ export const startProcess = async (spec: ProcessSpec): Promise<StartedProcess> =
   const child = spawn(program, rest, {
     cwd: root,
     env: {
-      ...Object.fromEntries(inherited.flatMap((key) => (process.env[key] ? [[key, process.env[key]]] : []))),
+      ...inheritedEnvironment(),
       ...env,
     },
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -96,13 +100,18 @@ export const startProcess = async (spec: ProcessSpec): Promise<StartedProcess> =
   return running
 }
 
-/** A port that nothing listens on now. */
+/** Ports that were given out, whose processes may not listen yet. */
+const given = new Set<number>()
+
+/** A port that nothing listens on now, another one each time. */
 export const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   server.close()
   await once(server, 'close')
+  if (given.has(port)) return freePort()
+  given.add(port)
   return port
 }
 

@@ -9,6 +9,8 @@ import type { TestDatabase } from './test-database.ts'
 /** One part of the service that runs as a process of its own. */
 export interface Part {
   url: string
+  /** Where its metrics are scraped. */
+  metricsUrl: string
   process(): StartedProcess
   /** Kills it as a power cut would, and starts it again on the same port. */
   killAndRestart(): Promise<void>
@@ -22,6 +24,8 @@ export interface Stack {
   dataDir: string
   cores: Part[]
   gateways: Part[]
+  /** One more, over the same cores. */
+  addGateway(env: Record<string, string>): Promise<Part>
 }
 
 export interface StackOptions {
@@ -68,19 +72,32 @@ export async function startStack({
     }),
   )
   const demo: DemoFile = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
-  return { demo, dataDir, cores: coreParts, gateways: gatewayParts }
+  return {
+    demo,
+    dataDir,
+    cores: coreParts,
+    gateways: gatewayParts,
+    addGateway: (env) =>
+      startPart('gateway/main.ts', 'another gateway', 'GATEWAY_PORT', {
+        DATA_DIR: dataDir,
+        CORE_URLS: coreUrls.join(','),
+        LOG_LEVEL: 'warn',
+        ...env,
+      }),
+  }
 }
 
 async function startPart(entry: string, name: string, portSetting: string, env: Record<string, string>): Promise<Part> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
+  const metricsPort = await freePort()
   let running: StartedProcess
 
   async function start() {
     running = await startProcess({
       entry,
       name,
-      env: { ...env, [portSetting]: String(port) },
+      env: { ...env, [portSetting]: String(port), METRICS_PORT: String(metricsPort) },
       readyUrl: `${url}/readyz`,
     })
   }
@@ -93,6 +110,7 @@ async function startPart(entry: string, name: string, portSetting: string, env: 
   await start()
   return {
     url,
+    metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
     start,
     kill,
     process: () => running,

@@ -1,4 +1,5 @@
 import { createServiceClient, type ServiceClientOptions } from '../src/client.ts'
+import type { LoadFeatures } from '../src/late-features.ts'
 import type { Lifecycle, LifecycleSignal } from '../src/platform.ts'
 import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
 import type { WidgetEventName, WidgetMessage } from '../src/types.ts'
@@ -41,10 +42,12 @@ export function createClientHarness(
     clock = createManualClock(),
     storage = createMemoryStorage(),
     options,
+    loadFeatures = () => import('../src/features.ts'),
   }: {
     clock?: ReturnType<typeof createManualClock>
     storage?: KeyValueStorage
     options?: Partial<ServiceClientOptions>
+    loadFeatures?: LoadFeatures
   } = {},
 ) {
   const listeners = new Set<(signal: LifecycleSignal) => void>()
@@ -57,10 +60,7 @@ export function createClientHarness(
     },
   }
   const platform = { clock, storage, lifecycle, random: () => 0.5, fetch: fetchFromPage, ...options?.platform }
-  const client = createServiceClient(
-    { siteKey, apiBaseUrl: server.url, ...options, platform },
-    () => import('../src/features.ts'),
-  )
+  const client = createServiceClient({ siteKey, apiBaseUrl: server.url, ...options, platform }, loadFeatures)
   const events: { name: WidgetEventName; payload: unknown }[] = []
   for (const name of watched) client.on(name, (payload) => events.push({ name, payload }))
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { LoadFeatures } from '../src/late-features.ts'
 import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, until } from './client-harness.ts'
 import { createManualClock } from './manual-clock.ts'
@@ -25,10 +26,12 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-async function startedAsAda() {
-  const supports = { navigation: true, screenshots: true }
-  const identityProvider = async () => person && assertionOf(person)
-  const harness = createClientHarness(server, 'pk_friendly', { clock, options: { supports, identityProvider } })
+async function startedAsAda(loadFeatures?: LoadFeatures) {
+  const options = {
+    supports: { navigation: true, screenshots: true },
+    identityProvider: async () => person && assertionOf(person),
+  }
+  const harness = createClientHarness(server, 'pk_friendly', { clock, options, loadFeatures })
   await harness.started()
   return { ...harness, adas: grantOf('GET /events') }
 }
@@ -93,6 +96,23 @@ describe.each(Object.keys(changes))('while %s', (name) => {
     expect(await submitting).toEqual({ status: 'open' })
     expect(harness.events.slice(told).map(({ name }) => name)).not.toContain('form.changed')
     expect(harness.client.formDue()).toBe('preChat')
+    harness.client.stop()
+  })
+
+  it('a form that waits for the code that sends it is not sent for the next one', async () => {
+    // The first time it cannot be had, so that the page starts without it; the second time it is long under way.
+    let arrive = () => {}
+    const arrived = new Promise<void>((resolve) => {
+      arrive = resolve
+    })
+    const answers = [() => Promise.reject(new Error('offline')), () => arrived]
+    const harness = await startedAsAda(() => answers.shift()!().then(() => import('../src/features.ts')))
+    const submitting = harness.client.submitForm('preChat', fields).catch((error) => error.code)
+    await change(harness)
+    arrive()
+    expect(await submitting).toBe('session_ended')
+    await expectNothingOf(harness, '/forms/', 0)
+    expect(server.features.leads).toEqual([])
     harness.client.stop()
   })
 

@@ -89,6 +89,16 @@ export enum OperatorScope {
    * @generated from enum value: OPERATOR_SCOPE_WORKSPACES_WRITE = 13;
    */
   WORKSPACES_WRITE = 13,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_VISITORS_EXPORT = 14;
+   */
+  VISITORS_EXPORT = 14,
+
+  /**
+   * @generated from enum value: OPERATOR_SCOPE_VISITORS_ERASE = 15;
+   */
+  VISITORS_ERASE = 15,
 }
 
 /**

@@ -493,6 +493,13 @@ export declare type ClaimedDelivery = Message<"service.lead.v1.ClaimedDelivery">
    * @generated from field: uint32 lease_ms = 9;
    */
   leaseMs: number;
+
+  /**
+   * The trace in which the delivery was made (W3C Trace Context), empty without one. Not for the destination.
+   *
+   * @generated from field: string traceparent = 10;
+   */
+  traceparent: string;
 };
 
 /**

@@ -109,6 +109,47 @@ export declare type GetWorkspaceResponse = Message<"service.workspace.v1.GetWork
 export declare const GetWorkspaceResponseSchema: GenMessage<GetWorkspaceResponse>;
 
 /**
+ * @generated from message service.workspace.v1.ListWorkspacesRequest
+ */
+export declare type ListWorkspacesRequest = Message<"service.workspace.v1.ListWorkspacesRequest"> & {
+  /**
+   * 1 to 1,000; left out: 100.
+   *
+   * @generated from field: optional uint32 limit = 1;
+   */
+  limit?: number | undefined;
+
+  /**
+   * Those after this id: the last one of the page before.
+   *
+   * @generated from field: string after_workspace_id = 2;
+   */
+  afterWorkspaceId: string;
+};
+
+/**
+ * Describes the message service.workspace.v1.ListWorkspacesRequest.
+ * Use `create(ListWorkspacesRequestSchema)` to create a new message.
+ */
+export declare const ListWorkspacesRequestSchema: GenMessage<ListWorkspacesRequest>;
+
+/**
+ * @generated from message service.workspace.v1.ListWorkspacesResponse
+ */
+export declare type ListWorkspacesResponse = Message<"service.workspace.v1.ListWorkspacesResponse"> & {
+  /**
+   * @generated from field: repeated service.workspace.v1.Workspace workspaces = 1;
+   */
+  workspaces: Workspace[];
+};
+
+/**
+ * Describes the message service.workspace.v1.ListWorkspacesResponse.
+ * Use `create(ListWorkspacesResponseSchema)` to create a new message.
+ */
+export declare const ListWorkspacesResponseSchema: GenMessage<ListWorkspacesResponse>;
+
+/**
  * @generated from message service.workspace.v1.ListConnectionsRequest
  */
 export declare type ListConnectionsRequest = Message<"service.workspace.v1.ListConnectionsRequest"> & {
@@ -583,6 +624,16 @@ export declare const WorkspaceService: GenService<{
     methodKind: "unary";
     input: typeof GetWorkspaceRequestSchema;
     output: typeof GetWorkspaceResponseSchema;
+  },
+  /**
+   * By id, a page at a time. Errors: PermissionDenied to a token of one workspace, ValidationFailed.
+   *
+   * @generated from rpc service.workspace.v1.WorkspaceService.ListWorkspaces
+   */
+  listWorkspaces: {
+    methodKind: "unary";
+    input: typeof ListWorkspacesRequestSchema;
+    output: typeof ListWorkspacesResponseSchema;
   },
   /**
    * Errors: NotFound, ValidationFailed.

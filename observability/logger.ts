@@ -1,6 +1,9 @@
 import { type Logger, pino } from 'pino'
 
-/** JSON lines on standard output. What must not be in a log is not handed to it; redaction is the second line of defence. */
+/**
+ * JSON lines on standard output, the same shape for each part (docs/observability.md). What must not be in a log is not handed
+ * to it; redaction is the second line of defence.
+ */
 export function createLogger(part: string, level: string): Logger {
   return pino({
     level,
@@ -15,8 +18,10 @@ export function createLogger(part: string, level: string): Logger {
         '*.secret',
         '*.token',
         '*.body',
+        '*.url',
         'headers',
         '*.headers',
+        'err.metadata',
       ],
       censor: '[redacted]',
     },

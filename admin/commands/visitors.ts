@@ -1,0 +1,71 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type MessageInitShape, toJson } from '@bufbuild/protobuf'
+import { ErasureSchema, ErasureState, type VisitorSchema } from '#proto/privacy/v1/privacy_pb.js'
+import { BanVisitorResponseSchema, UnbanVisitorResponseSchema } from '#proto/session/v1/session_pb.js'
+import { command, type Group } from '../command.ts'
+import { UsageError } from '../usage.ts'
+
+const session = { type: 'string', required: true, description: 'one of the visitor’s sessions' } as const
+const visitor = {
+  session: { type: 'string', description: 'one of the visitor’s sessions' },
+  workspace: { type: 'string', description: 'or the workspace, with --subject' },
+  subject: { type: 'string', description: 'and the host’s own id of a verified visitor' },
+} as const
+
+/** How often is asked how far an erasure is, in milliseconds. */
+const lookEveryMs = 500
+
+function named(given: {
+  session: string | undefined
+  workspace: string | undefined
+  subject: string | undefined
+}): MessageInitShape<typeof VisitorSchema> {
+  if (given.session !== undefined) return { by: { case: 'sessionId', value: given.session } }
+  if (given.subject === undefined) throw new UsageError('name the visitor: --session, or --workspace and --subject')
+  const subject = { workspaceId: given.workspace ?? '', externalSubject: given.subject }
+  return { by: { case: 'subject', value: subject } }
+}
+
+export const visitors: Group = {
+  ban: command({
+    summary: 'End a visitor’s sessions and give out no new ones',
+    flags: { session, reason: { type: 'string', description: 'for the record, at most 512 characters' } },
+    run: async ({ sessions }, { session, reason = '' }) =>
+      toJson(BanVisitorResponseSchema, await sessions.banVisitor({ sessionId: session, reason })),
+  }),
+  unban: command({
+    summary: 'Let a visitor begin new sessions again',
+    flags: { session },
+    run: async ({ sessions }, { session }) =>
+      toJson(UnbanVisitorResponseSchema, await sessions.unbanVisitor({ sessionId: session })),
+  }),
+  export: command({
+    summary: 'Everything that is kept of a visitor, as lines of JSON',
+    flags: visitor,
+    async *run({ privacy }, given) {
+      for await (const { line } of privacy.exportVisitor({ visitor: named(given) })) yield line
+    },
+  }),
+  erase: command({
+    summary: 'Remove everything that is kept of a visitor, and wait until it is',
+    flags: { ...visitor, yes: { type: 'boolean', description: 'it cannot be undone: without this nothing is done' } },
+    async run({ privacy }, { yes = false, ...given }) {
+      const name = named(given)
+      if (!yes) throw new UsageError('an erasure cannot be undone: say --yes')
+      let { erasure } = await privacy.eraseVisitor({ visitor: name })
+      while (erasure?.state === ErasureState.RUNNING) {
+        await delay(lookEveryMs)
+        erasure = (await privacy.getErasure({ erasureId: erasure.erasureId })).erasure
+      }
+      return erasure && toJson(ErasureSchema, erasure)
+    },
+  }),
+  erasure: command({
+    summary: 'How far an erasure is',
+    flags: { erasure: { type: 'string', required: true, description: 'the erasure’s id' } },
+    run: async ({ privacy }, { erasure: erasureId }) => {
+      const { erasure } = await privacy.getErasure({ erasureId })
+      return erasure && toJson(ErasureSchema, erasure)
+    },
+  }),
+}

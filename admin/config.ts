@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import envSchema from 'env-schema'
+import { type Static, Type } from 'typebox'
+
+/** The administration command's settings: environment variables, since secrets have no place among the arguments. */
+export const AdminSettings = Type.Object({
+  CORE_URL: Type.String({ default: '', description: 'The core to speak to; else the one of DATA_DIR/demo.json.' }),
+  SERVICE_TOKEN: Type.String({
+    default: '',
+    description: 'Service token with the scopes of what is to be done; else the one of DATA_DIR/demo.json.',
+  }),
+  CORE_CA: Type.String({
+    default: '',
+    description: 'File with the authorities (PEM) of the cores’ certificates; else those that Node knows.',
+  }),
+  CLIENT_CERT: Type.String({
+    default: '',
+    description: 'File with the certificate (PEM) to show to cores that ask for one. Read again when it changes.',
+  }),
+  CLIENT_KEY: Type.String({ default: '', description: 'File with its key (PEM).' }),
+  DATA_DIR: Type.String({ default: '.data', description: 'Folder of a service that runs on this machine.' }),
+})
+
+export type AdminConfig = Static<typeof AdminSettings>
+
+/** Something of the settings is missing; the message says what. */
+export class SettingError extends Error {
+  override readonly name = 'SettingError'
+}
+
+/** Where the core is and what to show it. Errors: `SettingError`. */
+export function readAdminConfig(env: NodeJS.ProcessEnv = process.env): AdminConfig {
+  const data = Object.fromEntries(Object.entries(env).filter(([name]) => name in AdminSettings.properties))
+  const config = envSchema<AdminConfig>({ schema: AdminSettings, data, env: false })
+  if (config.CORE_URL && config.SERVICE_TOKEN) return config
+  const demo = readDemo(join(config.DATA_DIR, 'demo.json'))
+  const found = {
+    ...config,
+    CORE_URL: config.CORE_URL || (demo.coreUrl ?? ''),
+    SERVICE_TOKEN: config.SERVICE_TOKEN || (demo.serviceToken ?? ''),
+  }
+  for (const name of ['CORE_URL', 'SERVICE_TOKEN'] as const) {
+    if (!found[name]) throw new SettingError(`${name} is missing: set it, or let DATA_DIR/demo.json hold it`)
+  }
+  return found
+}
+
+function readDemo(file: string): { coreUrl?: string; serviceToken?: string } {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch {
+    return {}
+  }
+}

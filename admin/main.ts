@@ -1,0 +1,59 @@
+#!/usr/bin/env node
+import { ConnectError } from '@connectrpc/connect'
+import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
+import { coreTlsFiles } from '../core-client/core-tls.ts'
+import { createCoreTransport } from '../core-client/core-transport.ts'
+import { errorInfoOf } from '../core-client/error-info.ts'
+import { deliveries, subscriptions } from './commands/leads.ts'
+import { visitors } from './commands/visitors.ts'
+import { connections, identitySecrets, installations, workspaces } from './commands/workspaces.ts'
+import { readAdminConfig, SettingError } from './config.ts'
+import { readable } from './output.ts'
+import { createServices } from './services.ts'
+import { readCall, UsageError } from './usage.ts'
+
+const groups = {
+  workspaces,
+  connections,
+  installations,
+  'identity-secrets': identitySecrets,
+  subscriptions,
+  deliveries,
+  visitors,
+}
+
+async function main(args: string[]) {
+  const call = readCall(args, groups)
+  if ('help' in call) return console.log(call.help)
+  const { command, values, json } = call
+  const config = readAdminConfig()
+  const transport = createCoreTransport(config.CORE_URL, coreTlsFiles(config))
+  const services = createServices(createAuthorizedTransport(transport, config.SERVICE_TOKEN))
+  const answer = command.run(services, values as never)
+  if (Symbol.asyncIterator in answer) {
+    for await (const line of answer) console.log(line)
+    return
+  }
+  const value = await answer
+  console.log(json ? JSON.stringify(value, null, 2) : readable(value))
+}
+
+/** What went wrong, in words for the one who typed it. */
+function told(error: unknown): { text: string; status: number } {
+  if (error instanceof UsageError || error instanceof SettingError) return { text: error.message, status: 2 }
+  const { rawMessage } = ConnectError.from(error)
+  const info = error instanceof ConnectError ? errorInfoOf(error) : undefined
+  if (!info) return { text: rawMessage, status: 1 }
+  const issues = info.issues.map(({ path, rule }) => `\n  ${path} ${rule}`)
+  return { text: `the core answered ${info.code}${issues.join('')}`, status: 1 }
+}
+
+main(process.argv.slice(2)).then(
+  // Pings keep the connection to the core open, and with it the process.
+  () => process.exit(0),
+  (error: unknown) => {
+    const { text, status } = told(error)
+    console.error(`admin: ${text}`)
+    process.exit(status)
+  },
+)

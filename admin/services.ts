@@ -1,0 +1,22 @@
+import { type Client, createClient, type Transport } from '@connectrpc/connect'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
+import { SessionService } from '#proto/session/v1/session_pb.js'
+import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+
+/** The internal services that the commands call. */
+export interface Services {
+  workspaces: Client<typeof WorkspaceService>
+  sessions: Client<typeof SessionService>
+  leads: Client<typeof LeadService>
+  privacy: Client<typeof PrivacyService>
+}
+
+export function createServices(transport: Transport): Services {
+  return {
+    workspaces: createClient(WorkspaceService, transport),
+    sessions: createClient(SessionService, transport),
+    leads: createClient(LeadService, transport),
+    privacy: createClient(PrivacyService, transport),
+  }
+}

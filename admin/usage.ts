@@ -1,0 +1,74 @@
+import { parseArgs } from 'node:util'
+import type { Command, Flag, Group } from './command.ts'
+
+/** The command was not called as it can be. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+export interface Call {
+  command: Command
+  values: Record<string, string | boolean | (string | boolean)[] | undefined>
+  json: boolean
+}
+
+/** What a name stands for. Errors: `UsageError` with the names that there are. */
+export function oneOf<T>(flag: string, given: string, named: Record<string, T>): T {
+  const found = Object.hasOwn(named, given) ? named[given] : undefined
+  if (found === undefined) throw new UsageError(`--${flag} is one of ${Object.keys(named).join(', ')}`)
+  return found
+}
+
+/** The command that the arguments ask for, or the help that they do. Errors: `UsageError`. */
+export function readCall(args: string[], groups: Record<string, Group>): Call | { help: string } {
+  const [groupName = '', commandName = '', ...rest] = args
+  if (args.includes('--help') || groupName === '') return { help: helpFor(groups, groupName, commandName) }
+  const command = groups[groupName]?.[commandName]
+  if (!command) throw new UsageError(`there is no command ${JSON.stringify(`${groupName} ${commandName}`.trim())}`)
+  const { json = false, ...values } = parseFlags(rest, command.flags)
+  const missing = Object.entries(command.flags).filter(([name, { required }]) => required && values[name] === undefined)
+  if (missing.length > 0) throw new UsageError(`missing: ${missing.map(([name]) => `--${name}`).join(', ')}`)
+  return { command, values, json: json === true }
+}
+
+function parseFlags(args: string[], flags: Record<string, Flag>) {
+  const options = Object.entries(flags).map(([name, { type, multiple = false }]) => [name, { type, multiple }])
+  try {
+    return parseArgs({ args, options: { ...Object.fromEntries(options), json: { type: 'boolean' } } }).values as Record<
+      string,
+      string | boolean | (string | boolean)[]
+    >
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+function helpFor(groups: Record<string, Group>, groupName: string, commandName: string): string {
+  const command = groups[groupName]?.[commandName]
+  if (command) {
+    const flags = Object.entries(command.flags).map(([name, { type, required, description }]): [string, string] => [
+      `--${name}${type === 'string' ? ' …' : ''}`,
+      `${description}${required ? ' (required)' : ''}`,
+    ])
+    const all = [...flags, ['--json', 'print what the core answered as JSON']]
+    return `${command.summary}.\n\n  npm run admin -- ${groupName} ${commandName} [flags]\n\n${columns(all)}`
+  }
+  const shown = groups[groupName] ? { [groupName]: groups[groupName] } : groups
+  const commands = Object.entries(shown).flatMap(([group, members]) =>
+    Object.entries(members).map(([name, { summary }]) => [`${group} ${name}`, summary]),
+  )
+  return `Administers the service: npm run admin -- <group> <command> [flags]
+
+${columns(commands)}
+
+--help after a command tells its flags. The core and the service token are taken from CORE_URL and SERVICE_TOKEN, or from
+DATA_DIR/demo.json on a machine that runs the demo.`
+}
+
+/** Rows of text in aligned columns. */
+export function columns(rows: string[][]): string {
+  const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)))
+  return rows
+    .map((row) => `  ${row.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ')}`.trimEnd())
+    .join('\n')
+}

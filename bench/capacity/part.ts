@@ -1,0 +1,126 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { Agent } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Part } from '../parts.ts'
+import { freePort, startPart } from '../processes.ts'
+import type { Table } from '../table.ts'
+import { usageOf } from '../usage.ts'
+import { scratchFolder } from '../workspace.ts'
+import { type CapacityVisitor, createVisitor } from './visitors.ts'
+
+/** Long enough for what is garbage to be seen as such, in milliseconds. */
+const settleMs = 5_000
+const atOnce = 64
+
+/** What visitors cost: memory of an open stream, processor time and bytes on disk of a message. One round each. */
+export const capacityPart: Part = async ({ quick, say }) => {
+  const sizes = quick ? { streams: 500, messages: 1_000 } : { streams: 3_000, messages: 10_000 }
+  const dataDir = await scratchFolder('capacity')
+  const ports = { core: await freePort(), gateway: await freePort() }
+  const env = { DATA_DIR: dataDir, LOG_LEVEL: 'warn', RATE_LIMIT_FACTOR: '1000000' }
+  const part = (entry: string, port: number, settings: Record<string, string>) =>
+    startPart({ entry, env: { ...env, ...settings }, readyUrl: `http://127.0.0.1:${port}/readyz` })
+  const coreUrl = `http://127.0.0.1:${ports.core}`
+  let core = await part('core/main.ts', ports.core, { CORE_PORT: String(ports.core) })
+  const gatewaySettings = { GATEWAY_PORT: String(ports.gateway), CORE_URLS: coreUrl }
+  const gateway = await part('gateway/main.ts', ports.gateway, gatewaySettings)
+  const { siteKey, origin } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
+  const site = { gatewayUrl: `http://127.0.0.1:${ports.gateway}`, origin, siteKey }
+  const agent = new Agent({ keepAlive: true, maxSockets: atOnce })
+  /** The core with its engine, which is its child, and the engine by itself. */
+  const usage = async () => {
+    const [engine = 0] = await childrenOf(core.pid)
+    const [all, ofEngine, ofGateway] = await Promise.all([
+      usageOf([core.pid]),
+      usageOf([engine]),
+      usageOf([gateway.pid]),
+    ])
+    return {
+      gateway: ofGateway,
+      core: {
+        cpuSeconds: all.cpuSeconds - ofEngine.cpuSeconds,
+        residentMb: all.residentMb - ofEngine.residentMb,
+      },
+      engine: ofEngine,
+    }
+  }
+
+  say(`${sizes.streams} sessions`)
+  const visitors: CapacityVisitor[] = []
+  await inTurn(sizes.streams, async () => void visitors.push(await createVisitor(site, agent)))
+  await inTurn(atOnce * 20, (index) => visitors[index % visitors.length]!.write())
+  await delay(settleMs)
+
+  say(`${sizes.streams} streams`)
+  const quiet = await usage()
+  await inTurn(visitors.length, (index) => visitors[index]!.openStream())
+  await delay(settleMs)
+  const streaming = await usage()
+  for (const visitor of visitors) visitor.closeStream()
+  await delay(settleMs)
+
+  say(`${sizes.messages} messages`)
+  const restart = async () => {
+    await core.stop()
+    const bytes = await bytesOf(dataDir)
+    core = await part('core/main.ts', ports.core, { CORE_PORT: String(ports.core) })
+    await inTurn(atOnce, (index) => visitors[index]!.write().catch(() => {}))
+    return bytes
+  }
+  const bytesBefore = await restart()
+  const before = await usage()
+  await inTurn(sizes.messages, (index) => visitors[index % visitors.length]!.write())
+  const after = await usage()
+  await core.stop()
+  const bytesAfter = await bytesOf(dataDir)
+  await gateway.stop()
+  agent.destroy()
+
+  const parts = ['gateway', 'core', 'engine'] as const
+  const cell = (value: number, unit: string, digits = 0) => ({ values: [value], unit, digits })
+  const table: Table = {
+    title: 'What visitors cost',
+    columns: ['', ...parts],
+    rows: [
+      {
+        name: `memory of an open stream (${sizes.streams.toLocaleString('en')} open)`,
+        cells: parts.map((name) =>
+          cell(((streaming[name].residentMb - quiet[name].residentMb) * 1_000) / sizes.streams, 'kB', 1),
+        ),
+      },
+      { name: 'memory without streams', cells: parts.map((name) => cell(quiet[name].residentMb, 'MB')) },
+      {
+        name: `processor time of a message (${sizes.messages.toLocaleString('en')}, ${atOnce} at once)`,
+        cells: parts.map((name) =>
+          cell(((after[name].cpuSeconds - before[name].cpuSeconds) * 1e6) / sizes.messages, 'µs'),
+        ),
+      },
+    ],
+    notes: [
+      `On disk a message of 100 characters takes ${Math.round((bytesAfter - bytesBefore) / (sizes.messages + atOnce))} bytes more, indexes included, as the embedded engine leaves its files when it stops.`,
+    ],
+  }
+  return [table]
+}
+
+async function inTurn(count: number, work: (index: number) => Promise<void>): Promise<void> {
+  let next = 0
+  const worker = async () => {
+    while (next < count) await work(next++)
+  }
+  await Promise.all(Array.from({ length: atOnce }, worker))
+}
+
+async function childrenOf(pid: number): Promise<number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  return text.trim().split(' ').map(Number)
+}
+
+/** Of the files of a folder, the journal aside: it is cut and filled anew all the time. */
+async function bytesOf(folder: string): Promise<number> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile() && !/journal/.test(join(entry.parentPath, entry.name)))
+  const sizes = await Promise.all(files.map(async ({ parentPath, name }) => (await stat(join(parentPath, name))).size))
+  return sizes.reduce((sum, size) => sum + size, 0)
+}

@@ -1,0 +1,126 @@
+import { join } from 'node:path'
+import type { Part } from '../parts.ts'
+import { type Obedient, startObedient } from '../processes.ts'
+import { startCore, startGateway } from '../service.ts'
+import type { Cell, Table } from '../table.ts'
+import { usageOf } from '../usage.ts'
+import type { Action, Measured, ReaderCommand } from './reader.ts'
+
+interface Size {
+  messages: number
+  /** Of them, in one conversation. */
+  hot: number
+}
+
+const sizes: Size[] = [
+  { messages: 10_000, hot: 1_000 },
+  { messages: 100_000, hot: 10_000 },
+  { messages: 1_000_000, hot: 100_000 },
+]
+const actions: Action[] = ['page', 'send', 'hot page', 'hot send']
+
+interface Store {
+  reader: Obedient
+  pids: number[]
+  stop(): Promise<void>
+}
+
+interface Figures extends Measured {
+  cpuMicros: number
+}
+
+/** The same requests with more and more in the store: each size is a core, an engine and a gateway of its own, measured in turn. */
+export const historyPart: Part = async ({ rounds, quick, profile, say }) => {
+  const count = quick ? 100 : 400
+  const stores = new Map<Size, Store>()
+  const results = new Map(actions.map((action) => [action, new Map(sizes.map((size) => [size, [] as Figures[]]))]))
+  for (const size of quick ? sizes.slice(0, 2) : sizes) {
+    const began = performance.now()
+    stores.set(size, await startStore(size, profile))
+    say(`${amount(size.messages)} messages written in ${((performance.now() - began) / 1000).toFixed(0)} s`)
+  }
+  // The warm-up, which is not counted: each visitor's first message among it.
+  for (const { reader } of stores.values()) for (const action of actions) await measure(reader, action, 300)
+  for (let round = 0; round < rounds; round += 1) {
+    for (const action of actions) {
+      const order = [...stores].map((_, index) => [...stores][(index + round) % stores.size] as [Size, Store])
+      for (const [size, { reader, pids }] of order) {
+        const before = await usageOf(pids)
+        const measured = await measure(reader, action, count)
+        const cpuMicros = (((await usageOf(pids)).cpuSeconds - before.cpuSeconds) / count) * 1e6
+        results
+          .get(action)
+          ?.get(size)
+          ?.push({ ...measured, cpuMicros })
+        say(`round ${round + 1}, ${action}, ${amount(size.messages)}: ${measured.p50.toFixed(2)} ms`)
+      }
+    }
+  }
+  for (const store of stores.values()) await store.stop()
+  return [tableOf(results)]
+}
+
+async function startStore(size: Size, profile: string | undefined): Promise<Store> {
+  const core = await startCore({ profile })
+  const gateway = await startGateway(core, { profile })
+  const args = [join(core.dataDir, 'demo.json'), String(gateway.port)]
+  const reader = await startObedient({ entry: 'bench/history/reader.ts', args })
+  await reader.tell({ do: 'fill', ...size } satisfies ReaderCommand)
+  return {
+    reader,
+    pids: [core.running.pid, gateway.running.pid],
+    async stop() {
+      for (const each of [reader, gateway.running, core.running]) await each.stop()
+    },
+  }
+}
+
+const measure = (reader: Obedient, action: Action, count: number) =>
+  reader.tell<Measured>({ do: 'measure', action, count } satisfies ReaderCommand)
+
+const amount = (number: number) => number.toLocaleString('en')
+
+function tableOf(results: Map<Action, Map<Size, Figures[]>>): Table {
+  const titles: Record<Action, string> = {
+    page: 'a page of 20',
+    send: 'a send',
+    'hot page': 'a page anywhere in the largest conversation',
+    'hot send': 'a send to the largest conversation',
+  }
+  return {
+    title: 'One request at a time, by what is in the store',
+    columns: ['', 'median', '99th percentile', 'processor time each', 'median to the smallest store’s'],
+    rows: [...results].flatMap(([action, bySize]) => {
+      const [smallest = []] = bySize.values()
+      const cell = (values: number[], unit: string, digits: number): Cell => ({ values, unit, digits })
+      return [...bySize].map(([{ messages }, figures]) => ({
+        name: `${titles[action]}, ${amount(messages)} messages`,
+        cells: [
+          cell(
+            figures.map(({ p50 }) => p50),
+            'ms',
+            2,
+          ),
+          cell(
+            figures.map(({ p99 }) => p99),
+            'ms',
+            1,
+          ),
+          cell(
+            figures.map(({ cpuMicros }) => cpuMicros),
+            'µs',
+            0,
+          ),
+          cell(
+            figures.map(({ p50 }, round) => p50 / (smallest[round]?.p50 ?? Number.NaN)),
+            '',
+            2,
+          ),
+        ],
+      }))
+    }),
+    notes: [
+      'Each store has one conversation with a tenth of all messages, and 20 in each other one; gateway, core and engine are of its own.',
+    ],
+  }
+}

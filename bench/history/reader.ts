@@ -1,0 +1,59 @@
+// Fills a store that a core has just begun with, and measures one request at a time through the gateway.
+import { readFile } from 'node:fs/promises'
+import { openDatabase } from '../../core/store/database.ts'
+import { type HttpConnection, openConnection } from '../http-connection.ts'
+import { obey } from '../obey.ts'
+import { quantile } from '../table.ts'
+import { type BenchVisitor, createVisitors, readHistory, sendMessage } from '../visitors.ts'
+import { type Filling, fillStore } from './store.ts'
+
+export type ReaderCommand = ({ do: 'fill' } & Filling) | { do: 'measure'; action: Action; count: number }
+
+export type Action = 'page' | 'send' | 'hot page' | 'hot send'
+
+export interface Measured {
+  p50: number
+  p99: number
+}
+
+/** With the 20 messages of each they are in the smallest store, too. */
+const visitorCount = 300
+const [demoFile = '', port = ''] = process.argv.slice(2)
+const { mongodbUri } = JSON.parse(await readFile(demoFile, 'utf8'))
+const visitors = await createVisitors(Number(port), visitorCount)
+const connection = await openConnection(Number(port))
+let hotLength = 0
+let turn = 0
+
+async function fill(filling: Filling): Promise<void> {
+  hotLength = filling.hot
+  const database = await openDatabase({ uri: mongodbUri, name: 'service', timeoutMs: 60_000 })
+  await fillStore(database, visitors, filling)
+  await database.close()
+}
+
+/** Another visitor each time but for the hot conversation, whose pages are read all over it. */
+const actions: Record<Action, (connection: HttpConnection) => Promise<unknown>> = {
+  page: (on) => readHistory(on, nextVisitor(), 'limit=20'),
+  send: (on) => sendMessage(on, nextVisitor()),
+  'hot page': (on) => readHistory(on, hotVisitor(), `limit=20&beforeSequence=${21 + ((turn++ * 7_919) % hotLength)}`),
+  'hot send': (on) => sendMessage(on, hotVisitor()),
+}
+
+function nextVisitor(): BenchVisitor {
+  turn = (turn + 1) % (visitorCount - 1)
+  return visitors[turn + 1] as BenchVisitor
+}
+
+const hotVisitor = () => visitors[0] as BenchVisitor
+
+obey(async (command: ReaderCommand): Promise<Measured | undefined> => {
+  if (command.do === 'fill') return void (await fill(command))
+  const waits: number[] = []
+  for (let index = 0; index < command.count; index += 1) {
+    const at = performance.now()
+    await actions[command.action](connection)
+    waits.push(performance.now() - at)
+  }
+  return { p50: quantile(waits, 0.5), p99: quantile(waits, 0.99) }
+})

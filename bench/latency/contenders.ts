@@ -1,0 +1,82 @@
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { startObedient } from '../processes.ts'
+import type { SenderCommand } from '../send/sender.ts'
+import { type BenchCore, startCore, startGateway } from '../service.ts'
+import { scratchFolder } from '../workspace.ts'
+import type { BareCommand } from './bare-server.ts'
+import type { ConversationCommand } from './conversation.ts'
+
+export interface Talking {
+  name: string
+  about: string
+  /** How long each message was on its way, with so many other writes each second beside it. */
+  talk(talk: { count: number; pauseMs: number; besideEachSecond: number }): Promise<number[]>
+  stop(): Promise<void>
+}
+
+export async function startBare(): Promise<Talking> {
+  const reader = await startObedient({ entry: 'bench/latency/reader.ts' })
+  const port = await reader.tell<number>({ do: 'port' })
+  const args = [await scratchFolder('bare'), String(port)]
+  const server = await startObedient({ entry: 'bench/latency/bare-server.ts', args })
+  return {
+    name: 'Bare minimum',
+    about:
+      'in one process a journaled insert on the same kind of engine, then a write to a socket that another one reads; beside it such inserts, one by one',
+    async talk(talk) {
+      await server.tell({ do: 'write', ...talk } satisfies BareCommand)
+      await delay(100)
+      return reader.tell({ do: 'waits' })
+    },
+    async stop() {
+      for (const each of [server, reader]) await each.stop()
+    },
+  }
+}
+
+/** The service on one core, and across two: the agent at the one, the visitor's gateway at the other. */
+export async function startService(profile?: string): Promise<Talking[]> {
+  const near = await startCore({ profile })
+  const far = await startCore({ profile, beside: near })
+  const one = await startTalking(near, near, profile)
+  const two = await startTalking(near, far, profile)
+  return [
+    {
+      name: 'Service, one core',
+      about:
+        'gateway and core as two processes; from the agent’s Connect call at the core to the bytes of the visitor’s event stream; beside it visitors’ messages through the gateway',
+      ...one,
+    },
+    {
+      name: 'Service, two cores',
+      about: 'the same with the agent at one core and the visitor’s gateway at another one',
+      talk: two.talk,
+      async stop() {
+        await two.stop()
+        for (const each of [far, near]) await each.running.stop()
+      },
+    },
+  ]
+}
+
+async function startTalking(agents: BenchCore, visitors: BenchCore, profile?: string) {
+  const gateway = await startGateway(visitors, { profile })
+  const port = String(gateway.port)
+  const args = [agents.url, join(agents.dataDir, 'demo.json'), port]
+  const conversation = await startObedient({ entry: 'bench/latency/conversation.ts', args })
+  const sender = await startObedient({ entry: 'bench/send/sender.ts', args: ['service', port] })
+  return {
+    async talk({ count, pauseMs, besideEachSecond }: Parameters<Talking['talk']>[0]): Promise<number[]> {
+      if (besideEachSecond > 0) await sender.tell({ do: 'begin', eachSecond: besideEachSecond } satisfies SenderCommand)
+      try {
+        return await conversation.tell<number[]>({ do: 'talk', count, pauseMs } satisfies ConversationCommand)
+      } finally {
+        if (besideEachSecond > 0) await sender.tell({ do: 'end' } satisfies SenderCommand)
+      }
+    },
+    async stop() {
+      for (const each of [sender, conversation, gateway.running]) await each.stop()
+    },
+  }
+}

@@ -1,0 +1,74 @@
+import type { Part } from '../parts.ts'
+import { type Cell, quantile, type Table } from '../table.ts'
+import { startBare, startService, type Talking } from './contenders.ts'
+
+const pauseMs = 20
+const besideEachSecond = 500
+const situations = [
+  { name: 'idle', besideEachSecond: 0 },
+  { name: 'loaded', besideEachSecond },
+]
+
+interface Figures {
+  p50: number
+  p99: number
+}
+
+/** An agent's message on its way to the visitor's screen, idle and under load, beside the least that it takes. */
+export const latencyPart: Part = async ({ rounds, quick, only, profile, say }) => {
+  const count = quick ? 40 : 150
+  const chosen = situations.filter(({ name }) => only.length === 0 || only.includes(name))
+  const contenders = [await startBare(), ...(await startService(profile))]
+  const results = new Map(chosen.map((each) => [each, new Map(contenders.map((one) => [one, [] as Figures[]]))]))
+  // The warm-up, which is not counted.
+  for (const contender of contenders) await contender.talk({ count: 200, pauseMs: 1, besideEachSecond: 0 })
+  for (let round = 0; round < rounds; round += 1) {
+    for (const situation of chosen) {
+      const order = contenders.map((_, index) => contenders[(index + round) % contenders.length] as Talking)
+      for (const contender of order) {
+        const waits = await contender.talk({ count, pauseMs, besideEachSecond: situation.besideEachSecond })
+        const figures = { p50: quantile(waits.slice(-count), 0.5), p99: quantile(waits.slice(-count), 0.99) }
+        results.get(situation)?.get(contender)?.push(figures)
+        say(
+          `round ${round + 1}, ${situation.name}, ${contender.name}: ${figures.p50.toFixed(2)} and ${figures.p99.toFixed(1)} ms`,
+        )
+      }
+    }
+  }
+  for (const contender of contenders.toReversed()) await contender.stop()
+  const notes = contenders.map(({ name, about }) => `${name}: ${about}.`)
+  return chosen.map((situation, index) =>
+    tableOf(situation, results.get(situation) ?? new Map(), index === chosen.length - 1 ? notes : []),
+  )
+}
+
+function tableOf(situation: (typeof situations)[number], results: Map<Talking, Figures[]>, notes: string[]): Table {
+  const [bare = []] = results.values()
+  const cell = (values: number[], unit: string, digits: number): Cell => ({ values, unit, digits })
+  const beside = situation.besideEachSecond
+  return {
+    title: `An agent’s message to the visitor, ${beside === 0 ? 'idle' : `with ${beside} other messages a second`}`,
+    columns: ['', 'median', '99th percentile', 'median to the bare minimum'],
+    rows: [...results].map(([{ name }, figures]) => ({
+      name,
+      cells: [
+        cell(
+          figures.map(({ p50 }) => p50),
+          'ms',
+          2,
+        ),
+        cell(
+          figures.map(({ p99 }) => p99),
+          'ms',
+          1,
+        ),
+        cell(
+          figures.map(({ p50 }, round) => p50 / (bare[round]?.p50 ?? Number.NaN)),
+          '',
+          2,
+        ),
+      ],
+    })),
+    notes,
+  }
+}

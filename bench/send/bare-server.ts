@@ -1,0 +1,27 @@
+// The peer: Fastify alone, one journaled insert for each request. Its data folder is its own, on the same kind of engine.
+import type { AddressInfo } from 'node:net'
+import fastify from 'fastify'
+import { MongoClient } from 'mongodb'
+import { attachEngine } from '../../core/store/embedded/engine.ts'
+import { obey } from '../obey.ts'
+
+const [dataDir = ''] = process.argv.slice(2)
+const engine = await attachEngine({ dataDir, logger: { info() {}, warn: console.warn, error: console.error } })
+const client = await new MongoClient(engine.uri).connect()
+const messages = client.db('bare').collection('messages', { writeConcern: { w: 1, journal: true } })
+const app = fastify()
+
+const text = { type: 'string', minLength: 1, maxLength: 4000 }
+const properties = { clientOperationId: text, body: text, contentType: text }
+const body = { type: 'object', properties, required: Object.keys(properties), additionalProperties: false }
+app.post<{ Body: Record<string, string> }>('/messages', { schema: { body } }, async (request, reply) => {
+  const acceptedAt = new Date()
+  const { insertedId } = await messages.insertOne({ ...request.body, acceptedAt })
+  const { clientOperationId } = request.body
+  return reply.code(202).send({ clientOperationId, messageId: insertedId, state: 'queued', acceptedAt })
+})
+await app.listen({ port: 0, host: '127.0.0.1' })
+
+obey(async (command: { do: 'port' | 'count' }) =>
+  command.do === 'port' ? (app.server.address() as AddressInfo).port : messages.countDocuments(),
+)

@@ -1,0 +1,62 @@
+import { type Obedient, startObedient } from '../processes.ts'
+import { profiling, startCore, startGateway } from '../service.ts'
+import { scratchFolder } from '../workspace.ts'
+import type { SenderCommand } from './sender.ts'
+
+export interface Contender {
+  name: string
+  /** What it runs on, and what it was set to. */
+  about: string
+  start(profile?: string): Promise<Sending>
+}
+
+export interface Sending {
+  sender: Obedient
+  /** Every process but the sender. */
+  pids: number[]
+  /** Messages in the store. */
+  stored(): Promise<number>
+  stop(): Promise<void>
+}
+
+export const service: Contender = {
+  name: 'Service',
+  about:
+    'gateway and core as two processes on the embedded MongoDB engine, the full contract (grant, origin, idempotency, event log), every acknowledged message journaled; 512 visitors; rate limits out of the way, the rest as it comes',
+  async start(profile) {
+    const core = await startCore({ profile })
+    const gateway = await startGateway(core, { profile })
+    const sender = await startObedient({ entry: 'bench/send/sender.ts', args: ['service', String(gateway.port)] })
+    return {
+      sender,
+      pids: [core.running.pid, gateway.running.pid],
+      stored: () => sender.tell({ do: 'count' } satisfies SenderCommand),
+      async stop() {
+        for (const each of [sender, gateway.running, core.running]) await each.stop()
+      },
+    }
+  },
+}
+
+export const bare: Contender = {
+  name: 'Fastify alone',
+  about: 'one process on the same kind of engine: the body against a schema, one journaled insert for each request',
+  async start(profile) {
+    const args = [await scratchFolder('bare')]
+    const server = await startObedient({
+      entry: 'bench/send/bare-server.ts',
+      args,
+      nodeArgs: profiling(profile, 'bare'),
+    })
+    const port = await server.tell<number>({ do: 'port' })
+    const sender = await startObedient({ entry: 'bench/send/sender.ts', args: ['bare', String(port)] })
+    return {
+      sender,
+      pids: [server.pid],
+      stored: () => server.tell({ do: 'count' }),
+      async stop() {
+        for (const each of [sender, server]) await each.stop()
+      },
+    }
+  },
+}

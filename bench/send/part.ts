@@ -1,0 +1,123 @@
+import type { Part } from '../parts.ts'
+import type { Cell, Table } from '../table.ts'
+import { usageOf } from '../usage.ts'
+import { bare, type Contender, type Sending, service } from './contenders.ts'
+import type { SenderCommand, Sent } from './sender.ts'
+
+const contenders = [service, bare]
+const connectionCounts = [1, 64, 128]
+
+interface Figures {
+  rate: number
+  p50: number
+  p99: number
+  cpuMicros: number
+}
+
+type Results = Map<Contender, Map<number, Figures[]>>
+
+/** Visitors' messages: gateway and core with the full contract, beside Fastify alone with one insert for each request. */
+export const sendPart: Part = async ({ rounds, quick, only, profile, say }) => {
+  const times = quick ? { warmUpMs: 500, measuredMs: 1_500 } : { warmUpMs: 1_000, measuredMs: 4_000 }
+  const sizes = connectionCounts.filter((count) => numbers(only).length === 0 || numbers(only).includes(count))
+  const chosen = contenders.filter(({ name }) => names(only).every((each) => name.toLowerCase().startsWith(each)))
+  const started = new Map<Contender, Sending>()
+  const results: Results = new Map(chosen.map((each) => [each, new Map(sizes.map((size) => [size, []]))]))
+  const acknowledged = new Map<Contender, number>()
+  for (const contender of chosen) started.set(contender, await contender.start(profile))
+  // Nobody is measured before its code is compiled.
+  for (const [contender, { sender }] of started) {
+    const warmUp = { do: 'send', connections: 64, warmUpMs: times.measuredMs, measuredMs: 0 } satisfies SenderCommand
+    acknowledged.set(contender, (await sender.tell<Sent>(warmUp)).acknowledged)
+  }
+  for (let round = 0; round < rounds; round += 1) {
+    for (const connections of sizes) {
+      // Each round begins with another one.
+      const order = chosen.map((_, index) => chosen[(index + round) % chosen.length] as Contender)
+      for (const contender of order) {
+        const sending = started.get(contender) as Sending
+        const { figures, sent } = await measure(sending, { do: 'send', connections, ...times })
+        results.get(contender)?.get(connections)?.push(figures)
+        acknowledged.set(contender, (acknowledged.get(contender) ?? 0) + sent.acknowledged)
+        say(`round ${round + 1}, ${connections} at once, ${contender.name}: ${described(figures)}`)
+      }
+    }
+  }
+  const accounts: string[] = []
+  for (const [contender, sending] of started) {
+    accounts.push(
+      `${contender.name}: ${acknowledged.get(contender)} acknowledged, ${await sending.stored()} in the store.`,
+    )
+    await sending.stop()
+  }
+  return [tableOf(sizes, results, accounts), ratiosOf(sizes, results)]
+}
+
+async function measure(sending: Sending, command: SenderCommand & { do: 'send' }) {
+  const before = await usageOf(sending.pids)
+  const sent = await sending.sender.tell<Sent>(command)
+  const after = await usageOf(sending.pids)
+  const figures: Figures = {
+    rate: sent.count / sent.seconds,
+    p50: sent.p50,
+    p99: sent.p99,
+    cpuMicros: ((after.cpuSeconds - before.cpuSeconds) / sent.acknowledged) * 1e6,
+  }
+  return { figures, sent }
+}
+
+const numbers = (only: string[]) => only.map(Number).filter(Number.isInteger)
+const names = (only: string[]) =>
+  only.filter((each) => !Number.isInteger(Number(each))).map((each) => each.toLowerCase())
+
+function described({ rate, p50, p99, cpuMicros }: Figures): string {
+  return `${Math.round(rate)}/s, ${p50.toFixed(1)} and ${p99.toFixed(1)} ms, ${Math.round(cpuMicros)} µs each`
+}
+
+function tableOf(sizes: number[], results: Results, accounts: string[]): Table {
+  const cell = (figures: Figures[], figure: keyof Figures, unit: string, digits = 0): Cell => ({
+    values: figures.map((each) => each[figure]),
+    unit,
+    digits,
+  })
+  return {
+    title: 'Sends, as fast as they are answered',
+    columns: ['at once', 'messages/s', 'median', '99th percentile', 'processor time each, all but the load'],
+    rows: sizes.flatMap((size) =>
+      [...results].map(([{ name }, bySize]) => {
+        const figures = bySize.get(size) ?? []
+        return {
+          name: `${size}: ${name}`,
+          cells: [
+            cell(figures, 'rate', ''),
+            cell(figures, 'p50', 'ms', 2),
+            cell(figures, 'p99', 'ms', 1),
+            cell(figures, 'cpuMicros', 'µs'),
+          ],
+        }
+      }),
+    ),
+    notes: [...results.keys()].map(({ name, about }) => `${name}: ${about}.`).concat(accounts),
+  }
+}
+
+/** Of the same round each. */
+function ratiosOf(sizes: number[], results: Results): Table {
+  const ratio = (size: number, figure: keyof Figures): Cell => {
+    const [ours = [], theirs = []] = [service, bare].map((each) => results.get(each)?.get(size))
+    return {
+      values: theirs.map((each, round) => (ours[round]?.[figure] ?? Number.NaN) / each[figure]),
+      unit: '',
+      digits: 2,
+    }
+  }
+  return {
+    title: 'Service to Fastify alone',
+    columns: ['at once', 'messages/s', 'median', '99th percentile', 'processor time each'],
+    rows: sizes.map((size) => ({
+      name: String(size),
+      cells: (['rate', 'p50', 'p99', 'cpuMicros'] as const).map((figure) => ratio(size, figure)),
+    })),
+    notes: [],
+  }
+}

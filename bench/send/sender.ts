@@ -1,0 +1,121 @@
+// Sends as fast as it is answered, over so many connections. Its arguments: a contender's name and its port.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type HttpConnection, openConnection } from '../http-connection.ts'
+import { obey } from '../obey.ts'
+import { quantile } from '../table.ts'
+import { type BenchVisitor, createVisitors, readHistory, sendMessage } from '../visitors.ts'
+
+export type SenderCommand =
+  | { do: 'send'; connections: number; warmUpMs: number; measuredMs: number }
+  /** Goes on at an even pace until the end is told. */
+  | { do: 'begin'; eachSecond: number }
+  | { do: 'end' }
+  /** Messages in the logs of all visitors, but for the first of each. */
+  | { do: 'count' }
+
+export interface Sent {
+  /** In the measured time. */
+  count: number
+  seconds: number
+  p50: number
+  p99: number
+  /** In the warm-up too. */
+  acknowledged: number
+}
+
+const visitorCount = 512
+const [name = '', port = ''] = process.argv.slice(2)
+const visitors: BenchVisitor[] = name === 'service' ? await createVisitors(Number(port), visitorCount) : []
+/** Each has written before: a first message also binds its session to the conversation. */
+let earlier = 0
+const json = { 'Content-Type': 'application/json' }
+
+async function sendToBare(connection: HttpConnection): Promise<void> {
+  const text = 'Do you ship to Graz? I would like to have it there by Friday.'
+  const body = JSON.stringify({ clientOperationId: randomUUID(), body: text, contentType: 'text' })
+  const answer = await connection.send('POST', '/messages', json, body)
+  if (answer.status !== 202) throw new Error(`not accepted: ${answer.status} ${answer.body}`)
+}
+
+async function send({ connections, warmUpMs, measuredMs }: SenderCommand & { do: 'send' }): Promise<Sent> {
+  const begin = performance.now() + warmUpMs
+  const end = begin + measuredMs
+  const waits: number[] = []
+  let acknowledged = 0
+
+  /** Each connection has visitors of its own, in turn: nobody writes two messages at once. */
+  const lane = async (_: unknown, index: number) => {
+    const connection = await openConnection(Number(port))
+    for (let turn = index; ; turn = (turn + connections) % Math.max(visitors.length, 1)) {
+      const at = performance.now()
+      if (at >= end) break
+      const visitor = visitors[turn]
+      await (visitor ? sendMessage(connection, visitor) : sendToBare(connection))
+      acknowledged += 1
+      const answeredAt = performance.now()
+      if (at >= begin && answeredAt < end) waits.push(answeredAt - at)
+    }
+    connection.close()
+  }
+  await Promise.all(Array.from({ length: connections }, lane))
+  const count = waits.length
+  return { count, seconds: measuredMs / 1000, p50: quantile(waits, 0.5), p99: quantile(waits, 0.99), acknowledged }
+}
+
+const steadyConnections = 50
+let steadily = false
+let steady: Promise<unknown> = Promise.resolve()
+
+function begin(eachSecond: number) {
+  steadily = true
+  const everyMs = (1000 * steadyConnections) / eachSecond
+  const lane = async (_: unknown, index: number) => {
+    const connection = await openConnection(Number(port))
+    let next = performance.now() + (everyMs * index) / steadyConnections
+    for (let turn = index; steadily; turn = (turn + steadyConnections) % visitors.length, next += everyMs) {
+      await delay(Math.max(0, next - performance.now()))
+      await sendMessage(connection, visitors[turn] as BenchVisitor)
+    }
+    connection.close()
+  }
+  steady = Promise.all(Array.from({ length: steadyConnections }, lane))
+}
+
+async function end() {
+  steadily = false
+  await steady
+}
+
+async function writeFirst(): Promise<void> {
+  const lane = async () => {
+    const connection = await openConnection(Number(port))
+    while (earlier < visitors.length) await sendMessage(connection, visitors[earlier++] as BenchVisitor)
+    connection.close()
+  }
+  await Promise.all(Array.from({ length: 16 }, lane))
+}
+
+/** Messages since. */
+async function count(): Promise<number> {
+  const connection = await openConnection(Number(port))
+  let found = 0
+  for (const visitor of visitors) found += (await readHistory(connection, visitor, 'limit=1')).lastSequence
+  connection.close()
+  return found - earlier
+}
+
+await writeFirst()
+
+obey(async (command: SenderCommand) => {
+  switch (command.do) {
+    case 'send':
+      return send(command)
+    case 'begin':
+      return begin(command.eachSecond)
+    case 'end':
+      return end()
+    case 'count':
+      return count()
+  }
+})

@@ -1,0 +1,70 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { freePort, type Running, startPart } from './processes.ts'
+import { scratchFolder } from './workspace.ts'
+
+/** A core with its embedded engine, on a data folder of its own or one that it shares. */
+export interface BenchCore {
+  running: Running
+  url: string
+  dataDir: string
+  /** What every part beside it is started with. */
+  env: Record<string, string>
+  mongodbUri: string
+}
+
+export interface BenchGateway {
+  running: Running
+  port: number
+}
+
+interface StartOptions {
+  /** Folder for CPU profiles. */
+  profile?: string | undefined
+  env?: Record<string, string>
+}
+
+/** A core with an empty data folder, or one more on the folder of another core. */
+export async function startCore({
+  profile,
+  env = {},
+  beside,
+}: StartOptions & { beside?: BenchCore } = {}): Promise<BenchCore> {
+  const dataDir = beside?.dataDir ?? (await scratchFolder('core'))
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const shared = { DATA_DIR: dataDir, LOG_LEVEL: 'warn', METRICS_PORT: '0', ...env }
+  const running = await startPart({
+    entry: 'core/main.ts',
+    nodeArgs: profiling(profile, 'core'),
+    env: { ...shared, CORE_HOST: '127.0.0.1', CORE_PORT: String(port) },
+    readyUrl: `${url}/readyz`,
+  })
+  const { mongodbUri } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
+  return { running, url, dataDir, env: shared, mongodbUri }
+}
+
+/** A gateway before one core, with its rate limits out of the way. */
+export async function startGateway(core: BenchCore, { profile, env = {} }: StartOptions = {}): Promise<BenchGateway> {
+  const port = await freePort()
+  const running = await startPart({
+    entry: 'gateway/main.ts',
+    nodeArgs: profiling(profile, 'gateway'),
+    env: {
+      ...core.env,
+      CORE_URLS: core.url,
+      GATEWAY_HOST: '127.0.0.1',
+      GATEWAY_PORT: String(port),
+      RATE_LIMIT_FACTOR: '1000000',
+      ...env,
+    },
+    readyUrl: `http://127.0.0.1:${port}/readyz`,
+  })
+  return { running, port }
+}
+
+export function profiling(folder: string | undefined, name: string): string[] {
+  return folder === undefined
+    ? []
+    : ['--cpu-prof', `--cpu-prof-dir=${folder}`, `--cpu-prof-name=${name}.${Date.now()}.cpuprofile`]
+}

@@ -1,0 +1,67 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { TlsFiles } from '../tls/tls-files.ts'
+import { type CoreLookup, followCoreUrls } from './core-directory.ts'
+import { watchCore } from './core-health.ts'
+import { type Core, type CorePool, createCorePool } from './core-pool.ts'
+import { type CoreTransport, createCoreTransport } from './core-transport.ts'
+
+/** How long calls may go on on a core that its directory no longer names. */
+const DRAIN_WITHIN_MS = 30_000
+const DRAIN_LOOK_MS = 250
+
+export interface ConnectedCores {
+  cores: CorePool
+  stop(): void
+}
+
+interface Connected {
+  core: Core & { transport: CoreTransport }
+  gone: AbortController
+}
+
+/** The cores that `CORE_URLS` names, each with its connection, from now on until it is stopped. */
+export function connectCores(options: {
+  urls: readonly string[]
+  /** Of cores with https. */
+  tls?: TlsFiles | undefined
+  lookUp?: CoreLookup
+  lookUpEveryMs?: number
+  random?: () => number
+}): ConnectedCores {
+  const { random = Math.random } = options
+  const stopped = new AbortController()
+  const cores = createCorePool({ random })
+  const connected = new Map<string, Connected>()
+
+  function connect(url: string): void {
+    const gone = new AbortController()
+    const core = { url, transport: createCoreTransport(url, options.tls), isWatched: true }
+    connected.set(url, { core, gone })
+    void watchCore({ core, cores, random, signal: AbortSignal.any([gone.signal, stopped.signal]) })
+  }
+
+  async function drain(url: string, { core, gone }: Connected): Promise<void> {
+    connected.delete(url)
+    gone.abort()
+    const deadline = Date.now() + DRAIN_WITHIN_MS
+    do await delay(DRAIN_LOOK_MS, undefined, { ref: false })
+    while (cores.inFlight(core) > 0 && Date.now() < deadline)
+    core.transport.cut()
+  }
+
+  void followCoreUrls({
+    urls: options.urls,
+    lookUp: options.lookUp,
+    everyMs: options.lookUpEveryMs,
+    random,
+    signal: stopped.signal,
+    onUrls(urls) {
+      for (const url of urls) if (!connected.has(url)) connect(url)
+      const leaving = [...connected].filter(([url]) => !urls.includes(url))
+      cores.replace(urls.map((url) => connected.get(url)!.core))
+      for (const [url, each] of leaving) void drain(url, each)
+    },
+  })
+
+  return { cores, stop: () => stopped.abort() }
+}

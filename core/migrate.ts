@@ -1,0 +1,81 @@
+// Brings the database up to date: `npm run migrate`. Its flags are in docs/administration.md.
+import { parseArgs } from 'node:util'
+import { createLogger } from '../observability/logger.ts'
+import { readCoreConfig } from './config.ts'
+import { createKeyring } from './keyring.ts'
+import { rekey } from './rekey.ts'
+import { createSecretBox } from './secret-box.ts'
+import { settingsSecretKeys } from './secrets.ts'
+import { attachEngine } from './store/embedded/engine.ts'
+import type { SchemaStatus } from './store/schema.ts'
+import { openSchemaTools, type SchemaTools } from './store/schema-tools.ts'
+import { createSealedSecrets } from './store/sealed-secrets.ts'
+import { shardPlans } from './store/shard-plan.ts'
+
+const usage = `Brings the database up to date: makes missing indexes and runs migrations, beside the version before.
+
+  npm run migrate                   what this version needs; nothing where all is there
+  npm run migrate -- --status       what is missing, and nothing is changed (--dry-run is the same)
+  npm run migrate -- --contract     also clears away what only the version before needed, once none of it runs
+  npm run migrate -- --rekey        seals every secret with the first of SECRET_KEYS
+  npm run migrate -- --shard-plan   how a sharded cluster is to spread each collection, and why
+  npm run migrate -- --shard        sets that, on a sharded cluster`
+
+const flags = ['status', 'dry-run', 'contract', 'rekey', 'shard-plan', 'shard', 'help'] as const
+
+function say(status: SchemaStatus) {
+  const { missing, toExpand, toContract } = status
+  for (const each of missing) console.log(`missing      ${each}`)
+  for (const { number, name } of toExpand) console.log(`to migrate   ${number} ${name}`)
+  for (const { number, name } of toContract)
+    console.log(`to contract  ${number} ${name} (--contract, once no older version runs)`)
+  if (missing.length + toExpand.length === 0) console.log('The database has all that this version needs.')
+}
+
+async function work(tools: SchemaTools, given: Partial<Record<(typeof flags)[number], boolean>>) {
+  if (given.status || given['dry-run']) return say(await tools.status())
+  if (given.shard) {
+    const done = await tools.shard()
+    return console.log(done ? 'The plan is set.' : 'The server is not a sharded cluster: nothing was set.')
+  }
+  if (given.rekey) {
+    const keys = await settingsSecretKeys(readCoreConfig())
+    const keyring = createKeyring(keys)
+    const { kid } = keys[0]
+    const { changed, inUse } = await rekey(createSealedSecrets(tools.collections), createSecretBox(keyring), kid)
+    console.log(`${changed} sealed anew.`)
+    for (const [used, count] of Object.entries(inUse)) console.log(`${used}: ${count} secrets`)
+    const unused = keys.map((key) => key.kid).filter((id) => id !== kid && !inUse[id])
+    return console.log(`No secret needs: ${unused.join(', ') || 'all keys are in use'}`)
+  }
+  say(await tools.migrate({ contract: given.contract === true }))
+}
+
+async function main() {
+  const options = Object.fromEntries(flags.map((flag) => [flag, { type: 'boolean' as const }]))
+  const given = parseArgs({ options }).values as Partial<Record<(typeof flags)[number], boolean>>
+  if (given.help) return console.log(usage)
+  if (given['shard-plan']) return console.log(shardPlans.map(planLine).join('\n'))
+  const config = readCoreConfig()
+  const logger = createLogger('migrate', config.LOG_LEVEL)
+  const engine = config.MONGODB_URI === '' ? await attachEngine({ dataDir: config.DATA_DIR, logger }) : undefined
+  try {
+    const tools = await openSchemaTools({
+      uri: engine?.uri ?? config.MONGODB_URI,
+      name: config.MONGODB_DATABASE,
+      timeoutMs: config.MONGODB_TIMEOUT_MS,
+    })
+    await work(tools, given).finally(tools.close)
+  } finally {
+    await engine?.stop()
+  }
+}
+
+function planLine({ collection, key, why }: (typeof shardPlans)[number]): string {
+  return `${collection.padEnd(20)} ${(key ? JSON.stringify(key) : 'whole').padEnd(34)} ${why}`
+}
+
+main().catch((error: Error) => {
+  console.error(`migrate: ${error.message}`)
+  process.exit(1)
+})

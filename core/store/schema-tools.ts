@@ -1,0 +1,44 @@
+import { MongoClient } from 'mongodb'
+import { type Collections, collectionsOf } from './database.ts'
+import { durableWriteConcern } from './durability.ts'
+import { migrate, type SchemaStatus, schemaStatus } from './schema.ts'
+import { shard } from './shard-plan.ts'
+
+/** What an operator does with a database as a whole. */
+export interface SchemaTools {
+  collections: Collections
+  status(): Promise<SchemaStatus>
+  migrate(options: { contract: boolean }): Promise<SchemaStatus>
+  /** False where the server is no sharded cluster's router. */
+  shard(): Promise<boolean>
+  close(): Promise<void>
+}
+
+/** Connects without changing anything, and without a limit on how long a call may take. */
+export async function openSchemaTools(settings: {
+  uri: string
+  name: string
+  timeoutMs: number
+}): Promise<SchemaTools> {
+  const client = new MongoClient(settings.uri, {
+    appName: 'service-migrate',
+    readPreference: 'primary',
+    serverSelectionTimeoutMS: settings.timeoutMs,
+    connectTimeoutMS: settings.timeoutMs,
+    ignoreUndefined: true,
+  })
+  try {
+    await client.connect()
+    const db = client.db(settings.name, { writeConcern: await durableWriteConcern(client) })
+    return {
+      collections: collectionsOf(db),
+      status: () => schemaStatus(db),
+      migrate: (options) => migrate(db, options),
+      shard: () => shard(db),
+      close: () => client.close(),
+    }
+  } catch (error) {
+    await client.close()
+    throw error
+  }
+}

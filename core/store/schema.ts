@@ -1,0 +1,133 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Collection, type Db, type Document, MongoServerError } from 'mongodb'
+import { type IndexPlan, indexes } from './indexes.ts'
+import { createMigrationLock } from './migration-lock.ts'
+import { type Migration, migrations } from './migrations.ts'
+
+/** What a database lacks of what this version needs or may clear away. */
+export interface SchemaStatus {
+  /** Collections, and indexes as `collection.index`. */
+  missing: string[]
+  toExpand: Migration[]
+  /** Only once no process of the version before is left. */
+  toContract: Migration[]
+}
+
+interface MigrationDocument {
+  _id: number
+  name: string
+  expandedAt: Date
+  contractedAt?: Date
+}
+
+/** Bytes of the wake-up collection: a tail that falls further behind than this starts over. */
+const wakeupBytes = 16 * 1024 * 1024
+
+export async function schemaStatus(db: Db): Promise<SchemaStatus> {
+  const plans = [...Map.groupBy(indexes, ([collection]) => collection)]
+  const [hasWakeups, lacking, pending] = await Promise.all([
+    db.listCollections({ name: 'wakeups' }, { nameOnly: true }).hasNext(),
+    Promise.all(
+      plans.map(async ([collection, wanted]) => {
+        const there = await indexNames(db.collection(collection))
+        return wanted.flatMap(([, , { name }]) => (there.has(name) ? [] : [`${collection}.${name}`]))
+      }),
+    ),
+    pendingMigrations(db),
+  ])
+  return { missing: [...(hasWakeups ? [] : ['wakeups']), ...lacking.flat()], ...pending }
+}
+
+async function pendingMigrations(db: Db): Promise<Pick<SchemaStatus, 'toExpand' | 'toContract'>> {
+  const records = new Map((await recordsOf(db).find().toArray()).map((record) => [record._id, record]))
+  return {
+    toExpand: migrations.filter(({ number }) => !records.has(number)),
+    toContract: migrations.filter(({ number, contract }) => contract && !records.get(number)?.contractedAt),
+  }
+}
+
+/** Whether this version can run on the database: nothing that it needs is missing. */
+export const isReady = ({ missing, toExpand }: SchemaStatus): boolean => missing.length === 0 && toExpand.length === 0
+
+/**
+ * Makes what is missing: collections and indexes, and the first halves of migrations; safe beside the version before,
+ * and when several processes do it at once. With `contract` the second halves, too.
+ */
+export async function migrate(db: Db, { contract = false, now = Date.now } = {}): Promise<SchemaStatus> {
+  await createWakeups(db)
+  await createIndexes(db)
+  const pending = await pendingMigrations(db)
+  if (pending.toExpand.length === 0 && !(contract && pending.toContract.length > 0)) return { missing: [], ...pending }
+  const lock = createMigrationLock(db, now)
+  await lock.holding(async () => {
+    // Somebody else may have done it while we waited.
+    const { toExpand, toContract } = await pendingMigrations(db)
+    for (const { number, name, expand } of toExpand) {
+      await lock.check()
+      await expand(db)
+      await recordsOf(db).updateOne({ _id: number }, { $set: { name, expandedAt: new Date(now()) } }, { upsert: true })
+    }
+    for (const { number, contract: clear } of contract ? toContract : []) {
+      await lock.check()
+      await clear?.(db)
+      await recordsOf(db).updateOne({ _id: number }, { $set: { contractedAt: new Date(now()) } })
+    }
+  })
+  return { missing: [], ...(await pendingMigrations(db)) }
+}
+
+const recordsOf = (db: Db) => db.collection<MigrationDocument>('migrations')
+
+async function indexNames(collection: Collection): Promise<Set<string>> {
+  try {
+    return new Set((await collection.indexes()).map(({ name = '' }) => name))
+  } catch (error) {
+    if (hasCode(error, 'NamespaceNotFound')) return new Set()
+    throw error
+  }
+}
+
+async function createWakeups(db: Db) {
+  try {
+    await db.createCollection('wakeups', { capped: true, size: wakeupBytes })
+  } catch (error) {
+    if (!hasCode(error, 'NamespaceExists')) throw error
+  }
+}
+
+async function createIndexes(db: Db) {
+  const plans = Map.groupBy(indexes, ([collection]) => collection)
+  await Promise.all(
+    [...plans].map(async ([collection, specifications]) => {
+      const wanted = specifications.map(toDescription)
+      await untilSettled(() => db.collection(collection).createIndexes(wanted))
+    }),
+  )
+}
+
+const toDescription = ([, key, options]: IndexPlan) =>
+  ({ key, ...options }) as Parameters<Collection<Document>['createIndexes']>[0][number]
+
+/** Two processes that start together may ask for the same index at the same moment: one of them is told to come again. */
+async function untilSettled(attempt: () => Promise<unknown>) {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await attempt()
+      return
+    } catch (error) {
+      const passing = [
+        'ConflictingOperationInProgress',
+        'IndexBuildAborted',
+        'IndexBuildAlreadyInProgress',
+        'NamespaceExists',
+        'WriteConflict',
+      ]
+      if (tries >= 20 || !passing.some((name) => hasCode(error, name))) throw error
+      await delay(50 * tries)
+    }
+  }
+}
+
+function hasCode(error: unknown, codeName: string): boolean {
+  return error instanceof MongoServerError && error.codeName === codeName
+}

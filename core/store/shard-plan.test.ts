@@ -1,0 +1,38 @@
+import { MongoClient } from 'mongodb'
+import { afterAll, describe, expect, it } from 'vitest'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { collectionsOf } from './database.ts'
+import { indexes } from './indexes.ts'
+import { shard, shardCommands, shardPlans } from './shard-plan.ts'
+
+const { uri, name } = testDatabase()
+const client = new MongoClient(uri)
+const db = client.db(name)
+afterAll(() => client.close())
+
+const planOf = (collection: string) => shardPlans.find((plan) => plan.collection === collection)
+
+describe('the shard plan', () => {
+  it('says of every collection how it is spread, or that it is not', () => {
+    const planned = shardPlans.map(({ collection }) => collection).filter((name) => !name.startsWith('screenshots'))
+    expect(planned.toSorted()).toEqual(Object.keys(collectionsOf(db)).toSorted())
+  })
+
+  it.each(indexes.filter(([, , { unique }]) => unique))('lets a cluster keep %s %o unique', (collection, keys) => {
+    const { key } = planOf(collection) ?? {}
+    if (!key) return
+    const prefix = Object.entries(keys).slice(0, Object.keys(key).length)
+    expect(prefix).toEqual(Object.entries(key))
+  })
+
+  it('is a row of commands for a cluster’s router', () => {
+    expect(shardCommands('service')).toContainEqual({
+      shardCollection: 'service.events',
+      key: { conversationId: 1 },
+    })
+  })
+
+  it('is not set on a server that is no cluster', async () => {
+    expect(await shard(db)).toBe(false)
+  })
+})

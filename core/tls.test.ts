@@ -1,0 +1,151 @@
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import type http2 from 'node:http2'
+import https from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
+import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect'
+import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { SessionService } from '#proto/session/v1/session_pb.js'
+import { coreCertificates } from '../test/support/core-certificates.ts'
+import { testDatabase } from '../test/support/test-database.ts'
+import { until } from '../test/support/until.ts'
+import { createTlsFiles } from '../tls/tls-files.ts'
+import { readCoreConfig } from './config.ts'
+import { type CoreContext, createCoreContext } from './context.ts'
+import { type CoreServer, serveCore } from './server.ts'
+import { openDatabase } from './store/database.ts'
+
+const { first, second } = coreCertificates
+const { uri, name } = testDatabase()
+const folder = mkdtempSync(join(tmpdir(), 'tls-test-'))
+const files = {
+  cert: join(folder, 'core.pem'),
+  key: join(folder, 'core.key'),
+  ca: join(folder, 'authorities.pem'),
+}
+let core: CoreContext
+let server: CoreServer
+let baseUrl: string
+let headers: Record<string, string>
+
+/** Whole under another name, then renamed, as those do who renew certificates. */
+function put(file: keyof typeof files, content: string) {
+  writeFileSync(`${files[file]}.new`, content)
+  renameSync(`${files[file]}.new`, files[file])
+}
+
+beforeAll(async () => {
+  put('cert', first.core.cert)
+  put('key', first.core.key)
+  put('ca', first.authority)
+  core = createCoreContext({
+    config: readCoreConfig({}),
+    secretKeys: [{ kid: 'k1', secret: new Uint8Array(32).fill(7) }],
+    database: await openDatabase({ uri, name, timeoutMs: 5000 }),
+    logger: pino({ level: 'silent' }),
+  })
+  core.start()
+  const tls = { files: createTlsFiles(files), asksClients: true }
+  server = await serveCore(core, { host: '127.0.0.1', port: 0, tls })
+  baseUrl = `https://127.0.0.1:${server.port}`
+  const token = await core.access.issue({ subject: 'test', scopes: ['visitors:act'] })
+  headers = { authorization: `Bearer ${token}` }
+})
+afterAll(async () => {
+  await server.close()
+  await core.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const both = first.authority + second.authority
+const known = { ca: both, ...first.client }
+const ask = (transport: Transport) =>
+  createClient(SessionService, transport)
+    .checkOrigin({ origin: 'https://nobody.example' }, { headers })
+    .then(({ allowed }) => String(allowed))
+    .catch((error: unknown) => Code[ConnectError.from(error).code])
+const over = (nodeOptions: http2.SecureClientSessionOptions, url = baseUrl) =>
+  createConnectTransport({ baseUrl: url, httpVersion: '2', nodeOptions })
+
+/** What a new connection is shown. */
+function issuerOf(material: object): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const request = https.get(`${baseUrl}/livez`, { ...material, agent: false }, (response) => {
+      response.resume()
+      resolve(String((response.socket as TLSSocket).getPeerCertificate().issuer.CN))
+    })
+    request.on('error', reject)
+  })
+}
+
+const statusOf = (path: string) =>
+  new Promise((resolve, reject) => {
+    https
+      .get(`${baseUrl}${path}`, { ca: both, agent: false }, (response) => resolve(response.resume().statusCode))
+      .on('error', reject)
+  })
+
+describe('a core with certificates', () => {
+  it.each<[string, () => Transport]>([
+    ['Connect over HTTP/2', () => over(known)],
+    ['Connect over HTTP/1.1', () => createConnectTransport({ baseUrl, httpVersion: '1.1', nodeOptions: known })],
+    ['gRPC', () => createGrpcTransport({ baseUrl, nodeOptions: known })],
+  ])('answers %s to a caller whose certificate it knows', async (_, transport) => {
+    expect(await ask(transport())).toBe('false')
+  })
+
+  it.each<[string, http2.SecureClientSessionOptions]>([
+    ['none', { ca: both }],
+    ['one of another authority', { ca: both, ...second.client }],
+    ['one that is for servers', { ca: both, ...first.core }],
+  ])('refuses a caller with a good token and %s', async (_, material) => {
+    expect(await ask(over(material))).toBe('PermissionDenied')
+  })
+
+  it('is refused by a caller who does not know its authority, and talks to nobody without TLS', async () => {
+    expect(await ask(over({ ca: second.authority, ...first.client }))).not.toBe('false')
+    expect(await ask(over({}, baseUrl.replace('https', 'http')))).not.toBe('false')
+  })
+
+  it('tells a probe that has none how it is', async () => {
+    expect([await statusOf('/livez'), await statusOf('/readyz'), await statusOf('/nothing')]).toEqual([200, 200, 403])
+  })
+
+  it('shows and takes what its files hold now, while calls go on', async () => {
+    const transport = over(known)
+    const open = new AbortController()
+    async function* commands() {
+      await new Promise((resolve) => open.signal.addEventListener('abort', resolve))
+      yield* []
+    }
+    const frames = createClient(MessagingService, transport)
+      .watchEvents(commands(), { headers, signal: open.signal })
+      [Symbol.asyncIterator]()
+    await frames.next()
+    let ended = false
+    void frames.next().then(
+      () => {},
+      () => {
+        ended = true
+      },
+    )
+    expect(await issuerOf(known)).toBe('Test first core authority')
+
+    put('ca', both)
+    put('cert', second.core.cert)
+    put('key', second.core.key)
+    await until('the new certificate', async () => (await issuerOf(known)) === 'Test second core authority')
+    expect(await ask(over({ ca: both, ...second.client }))).toBe('false')
+    expect(await ask(over(known))).toBe('false')
+
+    put('ca', second.authority)
+    await until('the old authority is gone', async () => (await ask(over(known))) === 'PermissionDenied')
+    expect(await ask(over({ ca: both, ...second.client }))).toBe('false')
+    expect(ended).toBe(false)
+    open.abort()
+  })
+})

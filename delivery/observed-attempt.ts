@@ -1,0 +1,42 @@
+import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
+import { contextOf, inSpan, type Span, SpanKind } from '../observability/tracing.ts'
+import type { DeliveryMetrics } from './metrics.ts'
+import type { OpenDelivery } from './open-deliveries.ts'
+import type { Outcome } from './sender.ts'
+
+/**
+ * Measures and traces one attempt. Its span goes on with the trace in which the delivery was made and has a link to its claim; the
+ * destination is not told of it.
+ */
+export function observeAttempt(
+  { delivery, claimedIn }: OpenDelivery,
+  { attempts, attemptDuration }: DeliveryMetrics,
+  send: () => Promise<Outcome>,
+): Promise<Outcome> {
+  const parent = contextOf(delivery.traceparent)
+  return inSpan('attempt', { kind: SpanKind.CLIENT, parent, links: claimedIn ? [claimedIn] : [] }, async (span) => {
+    const began = performance.now()
+    const outcome = await send()
+    attemptDuration.observe({ outcome: outcome.case }, (performance.now() - began) / 1000)
+    attempts.inc({ outcome: outcome.case, ...detailOf(outcome) })
+    describe(span, outcome, delivery.headers['x-correlation-id'])
+    return outcome
+  })
+}
+
+function detailOf(outcome: Outcome): { detail: string; phase: string } {
+  if (outcome.case === 'response') return { detail: `${Math.floor(outcome.value.status / 100)}xx`, phase: '' }
+  if (outcome.case === 'released') return { detail: '', phase: '' }
+  const { reason, phase } = outcome.value
+  return { detail: FailureReason[reason].toLowerCase(), phase: AttemptPhase[phase].toLowerCase() }
+}
+
+function describe(span: Span, outcome: Outcome, correlationId: string | undefined): void {
+  const { detail, phase } = detailOf(outcome)
+  span.setAttributes({
+    'service.attempt.outcome': outcome.case,
+    ...(correlationId !== undefined && { 'service.correlation_id': correlationId }),
+    ...(outcome.case === 'response' && { 'http.response.status_code': outcome.value.status }),
+    ...(outcome.case === 'failure' && { 'error.type': detail, 'service.attempt.phase': phase }),
+  })
+}

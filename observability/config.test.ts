@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest'
+import { readTracingConfig } from './config.ts'
+
+const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' }
+
+describe('tracing', () => {
+  it.each([
+    [{}],
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: '' }],
+    [{ ...endpoint, OTEL_SDK_DISABLED: 'true' }],
+    [{ ...endpoint, OTEL_TRACES_EXPORTER: 'none' }],
+  ])('is off with %j', (env) => {
+    expect(readTracingConfig(env)).toBeUndefined()
+  })
+
+  it('keeps every trace, and what callers keep, unless it is told otherwise', () => {
+    expect(readTracingConfig(endpoint)).toEqual({ sampler: 'parentbased_always_on', ratio: 1, delayMs: 5_000 })
+    const env = { ...endpoint, OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.01' }
+    expect(readTracingConfig(env)).toMatchObject({ sampler: 'parentbased_traceidratio', ratio: 0.01 })
+  })
+
+  it.each([
+    ['OTEL_TRACES_SAMPLER', 'sometimes'],
+    ['OTEL_TRACES_SAMPLER_ARG', '2'],
+    ['OTEL_TRACES_SAMPLER_ARG', 'half'],
+    ['OTEL_BSP_SCHEDULE_DELAY', '0'],
+  ])('does not start with a bad %s, and says which it is', (name, value) => {
+    expect(() => readTracingConfig({ ...endpoint, [name]: value })).toThrow(name)
+  })
+})

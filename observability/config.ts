@@ -1,0 +1,51 @@
+import { Type } from 'typebox'
+
+/** The settings of the metrics' port, the same for each part. */
+export const metricsSettings = {
+  METRICS_HOST: Type.String({
+    default: '::',
+    minLength: 1,
+    description: 'Address of the metrics port; all by default.',
+  }),
+  METRICS_PORT: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 65_535,
+    description: 'Port of `/metrics`, for Prometheus; 0 for none.',
+  }),
+}
+
+export const samplers = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const
+
+/** How traces are made and sent, as OpenTelemetry's own environment variables say it. */
+export interface TracingConfig {
+  sampler: (typeof samplers)[number]
+  /** Part of the traces that a ratio sampler keeps, 0 to 1. */
+  ratio: number
+  /** Longest that a finished span waits for others to be sent with. */
+  delayMs: number
+}
+
+/**
+ * Undefined where no endpoint is named: there are no traces then. Endpoint, headers and timeout are read by the exporter,
+ * the resource's attributes by its detector, under their usual names. Errors: say which variable is wrong.
+ */
+export function readTracingConfig(env: NodeJS.ProcessEnv = process.env): TracingConfig | undefined {
+  const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT
+  if (!endpoint || env.OTEL_SDK_DISABLED === 'true' || env.OTEL_TRACES_EXPORTER === 'none') return undefined
+  const named = env.OTEL_TRACES_SAMPLER || 'parentbased_always_on'
+  const sampler = samplers.find((name) => name === named)
+  if (sampler === undefined) throw new Error(`OTEL_TRACES_SAMPLER must be one of ${samplers.join(', ')}`)
+  const ratio = Number(env.OTEL_TRACES_SAMPLER_ARG || 1)
+  if (!(ratio >= 0 && ratio <= 1)) throw new Error('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1')
+  const delayMs = Number(env.OTEL_BSP_SCHEDULE_DELAY || 5_000)
+  if (!(delayMs > 0)) throw new Error('OTEL_BSP_SCHEDULE_DELAY must be a number of milliseconds')
+  return { sampler, ratio, delayMs }
+}

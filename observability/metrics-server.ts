@@ -1,0 +1,45 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+
+export interface MetricsServer {
+  port: number
+  close(): Promise<void>
+}
+
+/**
+ * Serves the parts' metrics and those of the process at `GET /metrics`, in Prometheus' text format. Undefined where the
+ * settings give it no port. Errors: rejects when the port is taken.
+ */
+export async function serveMetrics(
+  { METRICS_HOST: host, METRICS_PORT: port }: { METRICS_HOST: string; METRICS_PORT: number },
+  registries: Registry[],
+): Promise<MetricsServer | undefined> {
+  if (port === 0) return undefined
+  const ofProcess = new Registry()
+  collectDefaultMetrics({ register: ofProcess })
+  const registry = Registry.merge([ofProcess, ...registries])
+  const server = createServer(async (request, response) => {
+    if (request.url?.split('?')[0] !== '/metrics') return response.writeHead(404).end()
+    const text = await registry.metrics().catch(() => undefined)
+    if (text === undefined) return response.writeHead(500).end()
+    response.writeHead(200, { 'content-type': registry.contentType }).end(text)
+  })
+  const listen = async (address: string) => {
+    server.listen({ host: address, port })
+    await once(server, 'listening')
+  }
+  await listen(host).catch((error: NodeJS.ErrnoException) => {
+    // A machine without IPv6.
+    if (host !== '::' || error.code !== 'EAFNOSUPPORT') throw error
+    return listen('0.0.0.0')
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}

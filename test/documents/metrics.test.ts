@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { declarationsOf, type MetricDeclaration } from '../../observability/metrics.ts'
+import { allMetrics, withMetrics } from '../../scripts/write-metrics.ts'
+
+const read = (path: string) => readFileSync(join(import.meta.dirname, '../..', path), 'utf8')
+const metrics = allMetrics()
+
+function ofProcess(): MetricDeclaration[] {
+  const register = new Registry()
+  collectDefaultMetrics({ register })
+  const declared = declarationsOf(register)
+  register.clear()
+  return declared
+}
+
+/** What a scrape calls a metric's series. */
+const known = new Set([
+  'up',
+  ...[...metrics, ...ofProcess()].flatMap(({ name, type }) =>
+    type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+  ),
+])
+
+/** The series that an expression names: each word before a selector, a range or nothing, that is no function or keyword. */
+function seriesOf(expression: string): string[] {
+  const bare = expression.replace(/"[^"]*"/g, '""').replace(/\bby \([^)]*\)/g, '')
+  return [...bare.matchAll(/\b(?:service|process|nodejs)_\w+|\bup\b/g)].map(([name]) => name)
+}
+
+interface Panel {
+  title: string
+  targets?: { expr: string }[]
+}
+
+const panels: Panel[] = JSON.parse(read('deploy/grafana/service.json')).panels
+const charts = panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title, expr] as const))
+const { groups } = parse(read('deploy/prometheus/alerts.yaml')) as {
+  groups: { rules: { alert: string; expr: string; annotations: { summary: string } }[] }[]
+}
+const rules = groups.flatMap((group) => group.rules.map(({ alert, expr }) => [alert, expr] as const))
+
+it('docs/observability.md names each metric as it is declared', () => {
+  const document = read('docs/observability.md')
+  expect(document).toBe(withMetrics(document))
+})
+
+describe('the metrics', () => {
+  it('are named after their part, with a unit or a count at the end, as Prometheus would have it', () => {
+    expect(new Set(metrics.map(({ name }) => name)).size).toBe(metrics.length)
+    for (const { name, type } of metrics) {
+      expect(name).toMatch(/^service_(gateway|core|delivery)_[a-z_]+$/)
+      if (type === 'counter') expect(name).toMatch(/_total$/)
+      else expect(name).not.toMatch(/_total$/)
+      if (/duration|lag|age/.test(name) && type !== 'counter') expect(name).toMatch(/_seconds$/)
+    }
+  })
+})
+
+describe('the dashboard and the alerts', () => {
+  it.each([...charts, ...rules])('%s asks for what is there: %s', (_title, expression) => {
+    const named = seriesOf(expression)
+    expect(named).not.toEqual([])
+    expect(named.filter((name) => !known.has(name))).toEqual([])
+  })
+
+  it('show every metric between them', () => {
+    const shown = new Set([...charts, ...rules].flatMap(([, expression]) => seriesOf(expression)))
+    const names = metrics.filter(({ name }) => ![name, `${name}_bucket`, `${name}_sum`].some((each) => shown.has(each)))
+    expect(names.map(({ name }) => name)).toEqual([])
+  })
+
+  it('the example of a scrape reads the rules and each part', () => {
+    const { rule_files, scrape_configs } = parse(read('deploy/prometheus/prometheus.yml'))
+    expect(rule_files).toEqual(['alerts.yaml'])
+    const jobs = scrape_configs.map(({ job_name }: { job_name: string }) => job_name)
+    expect(jobs).toEqual(['service-gateway', 'service-core', 'service-delivery'])
+  })
+})

@@ -1,0 +1,57 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { freePort } from '../support/processes.ts'
+import { testDatabase } from '../support/test-database.ts'
+
+const root = join(import.meta.dirname, '../..')
+const database = testDatabase()
+
+/** One shell for all of the lines, as a reader would have. What it leaves running is ended with it. */
+async function runInShell(script: string, env: Record<string, string>): Promise<{ code: number; output: string }> {
+  const shell = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
+    cwd: root,
+    env: { PATH: `${join(process.execPath, '..')}:${process.env.PATH}`, HOME: process.env.HOME, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  let output = ''
+  for (const stream of [shell.stdout, shell.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
+  const [code] = await once(shell, 'close')
+  return { code, output }
+}
+
+it.skipIf(!existsSync('/usr/bin/curl'))(
+  'docs/operations.md leads to a service that takes and keeps messages',
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'service-operations-'))
+    afterAll(() => rm(folder, { recursive: true, force: true }))
+    const text = await readFile(join(root, 'docs/operations.md'), 'utf8')
+    const blocks = [...text.matchAll(/```sh\n(#[^\n]*\n[\s\S]*?)```/g)].map(([, block = '']) => block)
+    let script = blocks.join('\n')
+    for (const port of ['8090', '8091', '8082', '8083', '8092'])
+      script = script.replaceAll(port, String(await freePort()))
+    script = script
+      .replaceAll('-- secrets\n', `-- ${folder}/secrets\n`)
+      .replaceAll('secrets/', `${folder}/secrets/`)
+      .replace(`-- ${folder}/${folder}/secrets/`, `-- ${folder}/secrets/`)
+      .replaceAll(/> ([\w-]+\.log)/g, `> ${folder}/$1`)
+    // Whatever happens to a line, nothing stays behind.
+    const ended = await runInShell(`trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n${script}`, {
+      MONGODB_URI: database.uri,
+      MONGODB_DATABASE: database.name,
+      LOG_LEVEL: 'warn',
+      DATA_DIR: join(folder, 'unused'),
+    })
+    expect(ended).toMatchObject({ code: 0 })
+    expect(ended.output).toContain('The database has all that this version needs.')
+    const answers = [...ended.output.matchAll(/"clientOperationId":"(message-\d)"/g)].map(([, name]) => name)
+    // Taken, found by the other gateway, and taken again without the first core.
+    expect(answers).toEqual(['message-1', 'message-1', 'message-2'])
+    expect(existsSync(join(folder, 'unused'))).toBe(false)
+  },
+)

@@ -1,0 +1,138 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { MongoClient } from 'mongodb'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { startStack } from '../support/stack.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { startVisitor } from '../support/visitor.ts'
+
+const root = join(import.meta.dirname, '../..')
+const database = testDatabase()
+const mongodb = { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }
+let stack: Awaited<ReturnType<typeof startStack>>
+beforeAll(async () => {
+  stack = await startStack({ database })
+})
+
+interface Ended {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+async function run(file: string, args: string[], env: Record<string, string> = {}): Promise<Ended> {
+  const PATH = `${join(root, 'node_modules/.bin')}:/usr/local/bin:/usr/bin:/bin`
+  const settings = { cwd: root, env: { PATH, HOME: tmpdir(), DATA_DIR: stack.dataDir, ...mongodb, ...env } }
+  return promisify(execFile)(file, args, settings).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
+  )
+}
+
+const admin = (args: string[], env = {}) => run(process.execPath, ['admin/main.ts', ...args], env)
+const visitor = () => {
+  const { origin, siteKey } = stack.demo
+  return startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey })
+}
+
+const migrate = (args: string[], env = {}) => run(process.execPath, ['core/migrate.ts', ...args], env)
+
+describe('npm run migrate', () => {
+  it('says what a fresh database lacks, which a core that must not migrate refuses, and makes it', async () => {
+    const fresh = { MONGODB_DATABASE: `${database.name}-fresh`, LOG_LEVEL: 'warn' }
+    onTestFinished(async () => {
+      const client = await new MongoClient(database.uri).connect()
+      await client.db(fresh.MONGODB_DATABASE).dropDatabase()
+      await client.close()
+    })
+    const status = await migrate(['--status'], fresh)
+    expect(status).toMatchObject({ code: 0, stderr: '' })
+    expect(status.stdout).toMatch(/missing +events\.by_sequence\n[\s\S]*to migrate +1 /)
+    const core = await run(process.execPath, ['core/main.ts'], { ...fresh, MIGRATE_AT_START: 'off' })
+    expect(core.code).toBe(1)
+    expect(core.stderr).toContain('core: the database is behind this version, run npm run migrate: wakeups, ')
+    const twice = await Promise.all([migrate([], fresh), migrate([], fresh)])
+    for (const { stdout } of twice) expect(stdout).toContain('The database has all that this version needs.')
+    expect((await migrate(['--contract'], fresh)).stdout).toBe('The database has all that this version needs.\n')
+    expect((await migrate(['--shard'], fresh)).stdout).toBe('The server is not a sharded cluster: nothing was set.\n')
+    expect((await migrate(['--rekey'], fresh)).stdout).toMatch(/^0 sealed anew\./)
+  })
+})
+
+describe('the administration command', () => {
+  it('does what its document says, as it is printed there', async () => {
+    const text = readFileSync(join(root, 'docs/administration.md'), 'utf8')
+    const scripts = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, script]) => script).join('\n')
+    const folder = mkdtempSync(join(tmpdir(), 'administration-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const inFolder = scripts.replaceAll(/> (\w+\.token)/g, `> ${folder}/$1`)
+    const ended = await run('bash', ['--norc', '-euo', 'pipefail', '-c', inFolder])
+    expect(ended).toMatchObject({ code: 0, stderr: '' })
+    expect(ended.stdout).toMatch(/installations\[1\]\.origins +https:\/\/shop\.example, https:\/\/\*\.shop\.example/)
+    expect(ended.stdout).toMatch(/secret +whsec_/)
+    expect(ended.stdout).toContain('CONNECTION_STATUS_DISABLED')
+    expect(ended.stdout).toContain('The database has all that this version needs.')
+    expect(ended.stdout).toMatch(/events +\{"conversationId":1\}/)
+    // The token that it made is good for what it names, and for nothing else.
+    const SERVICE_TOKEN = readFileSync(join(folder, 'admin.token'), 'utf8').trim()
+    expect(await admin(['workspaces', 'list'], { SERVICE_TOKEN })).toMatchObject({ code: 0 })
+    expect(await admin(['visitors', 'ban', '--session', 'ses_1'], { SERVICE_TOKEN })).toMatchObject({
+      code: 1,
+      stderr: 'admin: the core answered PermissionDenied\n',
+    })
+  }, 240_000)
+
+  it('helps, and says what was wrong with a call', async () => {
+    const help = await admin(['--help'])
+    expect(help).toMatchObject({ code: 0 })
+    for (const name of ['workspaces create', 'installations update', 'visitors erase'])
+      expect(help.stdout).toContain(name)
+    expect((await admin(['visitors', 'erase', '--help'])).stdout).toContain('--yes')
+    const wrong: [string[], string][] = [
+      [['visitors', 'praise'], 'there is no command "visitors praise"'],
+      [['connections', 'status', '--connection', 'con_1', '--status', 'gone'], '--status is one of enabled, disabled'],
+      [['workspaces', 'create'], 'missing: --name'],
+      [['visitors', 'erase', '--session', 'ses_1'], 'an erasure cannot be undone: say --yes'],
+      [['visitors', 'export'], 'name the visitor: --session, or --workspace and --subject'],
+      [['workspaces', 'list', '--token', 'x'], "Unknown option '--token'"],
+    ]
+    for (const [args, said] of wrong) {
+      const ended = await admin(args)
+      expect(ended).toMatchObject({ code: 2, stdout: '' })
+      expect(ended.stderr).toContain(said)
+    }
+    expect(await admin(['workspaces', 'list'], { DATA_DIR: '/nowhere' })).toMatchObject({ code: 2 })
+  })
+
+  it('exports a visitor, erases them for good, and bans and unbans', async () => {
+    const ada = await visitor()
+    const { sessionId } = ada.session
+    await ada.send('Where is my parcel?')
+    const stream = await ada.openStream({ after: 0 })
+    const exported = await admin(['visitors', 'export', '--session', sessionId])
+    expect(
+      exported.stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).kind),
+    ).toEqual(expect.arrayContaining(['session', 'conversation', 'event']))
+    expect(exported.stdout).toContain('Where is my parcel?')
+    const erased = await admin(['visitors', 'erase', '--session', sessionId, '--yes', '--json'])
+    expect(JSON.parse(erased.stdout)).toMatchObject({ state: 'ERASURE_STATE_REMOVED', requestedBy: 'demo' })
+    await stream.ended
+    expect(stream.events.at(-1)?.type).toBe('session.revoked')
+    expect((await ada.send('Hello?')).status).toBe(401)
+    expect(await admin(['visitors', 'export', '--session', sessionId])).toMatchObject({
+      code: 1,
+      stderr: 'admin: the core answered NotFound\n',
+    })
+
+    const bob = await visitor()
+    await admin(['visitors', 'ban', '--session', bob.session.sessionId, '--reason', 'spam'])
+    expect((await bob.send('Buy!')).body.code).toBe('VisitorBanned')
+    expect((await admin(['visitors', 'unban', '--session', bob.session.sessionId])).code).toBe(0)
+  })
+})

@@ -1,0 +1,276 @@
+import { execFile } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import https from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { createClient } from '@connectrpc/connect'
+import { SignJWT } from 'jose'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
+import { createCoreTransport } from '../../core-client/core-transport.ts'
+import { createTlsFiles } from '../../tls/tls-files.ts'
+import { signAssertion } from '../support/assertion.ts'
+import { coreCertificates } from '../support/core-certificates.ts'
+import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+import { startVisitor, type Visitor } from '../support/visitor.ts'
+
+/** In production's way: no secret is generated, cores and gateway show each other certificates, two of each. */
+const root = join(import.meta.dirname, '../..')
+const database = testDatabase()
+const { first, second } = coreCertificates
+const origin = 'https://shop.example'
+const folder = mkdtempSync(join(tmpdir(), 'key-rotation-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const file = (name: string) => join(folder, name)
+function put(name: string, content: string) {
+  writeFileSync(file(`${name}.new`), content, { mode: 0o600 })
+  renameSync(file(`${name}.new`), file(name))
+}
+
+const key = (kid: string) => `${kid}:${randomBytes(32).toString('base64url')}`
+const [k1, k2] = [key('k1'), key('k2')]
+const [operatorsOld, operatorsNew] = [randomBytes(32).toString('base64url'), randomBytes(32).toString('base64url')]
+const settings = {
+  core: {
+    NODE_ENV: 'production',
+    LOG_LEVEL: 'warn',
+    MONGODB_URI: database.uri,
+    MONGODB_DATABASE: database.name,
+    SECRET_KEYS: k1,
+    WORKSPACE_SESSION_SECRET: operatorsOld,
+    CORE_TLS_CERT: file('core.pem'),
+    CORE_TLS_KEY: file('core.key'),
+    CORE_TLS_CA: file('authorities.pem'),
+  } as Record<string, string>,
+  gateway: {
+    LOG_LEVEL: 'warn',
+    RATE_LIMIT_FACTOR: '1000',
+    CORE_CA: file('authorities.pem'),
+    CLIENT_CERT: file('client.pem'),
+    CLIENT_KEY: file('client.key'),
+  } as Record<string, string>,
+}
+
+interface Part {
+  url: string
+  running: StartedProcess
+  start(): Promise<void>
+}
+let cores: Part[] = []
+let gateways: Part[] = []
+let siteKey = ''
+let workspaceId = ''
+let identity = { kid: '', secret: '' }
+
+async function run(entry: string, args: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, [join(root, entry), ...args], {
+    env: settings.core as NodeJS.ProcessEnv,
+  })
+  return stdout.trim()
+}
+const token = (...scopes: string[]) => run('core/token.ts', ['--subject', 'test', '--scopes', scopes.join(',')])
+
+async function newPart(entry: 'core' | 'gateway'): Promise<Part> {
+  const port = await freePort()
+  const scheme = entry === 'core' ? 'https' : 'http'
+  const part: Part = {
+    url: `${scheme}://127.0.0.1:${port}`,
+    running: undefined as never,
+    async start() {
+      const env = { ...settings[entry], [entry === 'core' ? 'CORE_PORT' : 'GATEWAY_PORT']: String(port) }
+      // Of a core whose certificate fetch does not know.
+      const ready = entry === 'gateway' ? { readyUrl: `${part.url}/readyz` } : {}
+      part.running = await startProcess({ entry: `${entry}/main.ts`, name: entry, env, ...ready })
+      if (entry === 'core') while (!(await isReady(part.url))) await delay(200)
+    },
+  }
+  await part.start()
+  return part
+}
+
+const transportTo = (url: string) =>
+  createCoreTransport(
+    url,
+    createTlsFiles({ ca: file('authorities.pem'), cert: file('client.pem'), key: file('client.key') }),
+  )
+const isReady = (url: string) =>
+  new Promise<boolean>((resolve) => {
+    https
+      .get(`${url}/readyz`, { ca: first.authority + second.authority, agent: false }, (response) =>
+        resolve(response.resume().statusCode === 200),
+      )
+      .on('error', () => resolve(false))
+  })
+
+/** One after the other, with whatever the settings are now: somebody always answers. */
+async function roll(parts: Part[]) {
+  for (const part of parts) {
+    await part.running.stop()
+    await part.start()
+  }
+}
+
+/** A visitor who writes and never stops. */
+function startTraffic(ada: Visitor) {
+  let stopped = false
+  const sent: string[] = []
+  const refused: unknown[] = []
+  const writing = (async () => {
+    while (!stopped) {
+      const body = `message ${sent.length}`
+      const { status, body: answer } = await ada.sendUntilAccepted(body)
+      if (status === 202) sent.push(body)
+      else refused.push(answer?.code)
+      await delay(20)
+    }
+  })()
+  return {
+    sent,
+    refused,
+    /** So many more have been accepted. */
+    async goesOn(more = 5) {
+      const enough = sent.length + more
+      await until('messages to be accepted', () => sent.length >= enough || refused.length > 0)
+      expect(refused).toEqual([])
+    },
+    async stop() {
+      stopped = true
+      await writing
+    },
+  }
+}
+
+const renew = async (visitor: Visitor) => {
+  const { sessionId, renewalToken } = visitor.session
+  const headers = { 'Idempotency-Key': randomUUID() }
+  const { status, body } = await visitor.call('POST', '/sessions/renew', { body: { sessionId, renewalToken }, headers })
+  expect([status, body?.code]).toEqual([200, undefined])
+  visitor.session = body
+}
+
+async function identify(secret: typeof identity, sub = 'customer-1'): Promise<string> {
+  const visitor = await startVisitor({ gatewayUrl: gateways[1]!.url, origin, siteKey })
+  const { status, body } = await visitor.call('POST', '/sessions/identify', {
+    body: { assertion: signAssertion({ siteKey, ...secret }, { claims: { sub } }) },
+    headers: { 'Idempotency-Key': randomUUID() },
+  })
+  return status === 200 ? body.conversationId : body.code
+}
+
+async function listedBy(secret: string): Promise<number> {
+  const session = await new SignJWT({ wid: workspaceId, scope: 'workspaces:read' })
+    .setProtectedHeader({ alg: 'HS256' })
+    .setSubject('operator')
+    .setAudience('service.workspace')
+    .setExpirationTime('5m')
+    .sign(new TextEncoder().encode(secret))
+  const path = '/rpc/service.workspace.v1.WorkspaceService/GetWorkspace'
+  const headers = { authorization: `Bearer ${session}`, 'content-type': 'application/json' }
+  return (await fetch(`${gateways[1]!.url}${path}`, { method: 'POST', headers, body: '{}' })).status
+}
+
+let ada: Visitor
+let stream: Awaited<ReturnType<Visitor['openStream']>>
+let traffic: ReturnType<typeof startTraffic>
+let administer: Awaited<ReturnType<typeof setUp>>
+
+async function setUp() {
+  const SERVICE_TOKEN = await token('workspaces:write', 'workspaces:read')
+  const admin = createClient(WorkspaceService, createAuthorizedTransport(transportTo(cores[1]!.url), SERVICE_TOKEN))
+  workspaceId = (await admin.createWorkspace({ name: 'Shop' })).workspace!.workspaceId
+  const { connection } = await admin.createConnection({ workspaceId, name: 'Site' })
+  const { connectionId } = connection!
+  const { installation, identitySecret } = await admin.createInstallation({ connectionId, origins: [origin] })
+  siteKey = installation!.publicSiteKey
+  identity = identitySecret!
+  return admin
+}
+
+beforeAll(async () => {
+  put('core.pem', first.core.cert)
+  put('core.key', first.core.key)
+  put('client.pem', first.client.cert)
+  put('client.key', first.client.key)
+  put('authorities.pem', first.authority)
+  cores = [await newPart('core'), await newPart('core')]
+  settings.gateway.CORE_URLS = cores.map(({ url }) => url).join()
+  settings.gateway.CORE_TOKEN = await token('visitors:act')
+  gateways = [await newPart('gateway'), await newPart('gateway')]
+  administer = await setUp()
+  ada = await startVisitor({ gatewayUrl: gateways[0]!.url, origin, siteKey })
+  stream = await ada.openStream({ after: 0 })
+  traffic = startTraffic(ada)
+  await traffic.goesOn()
+}, 120_000)
+
+describe('under traffic, and without anybody being refused,', () => {
+  it('certificates and their authority change by their files', async () => {
+    put('authorities.pem', first.authority + second.authority)
+    await delay(1500)
+    put('core.pem', second.core.cert)
+    put('core.key', second.core.key)
+    put('client.pem', second.client.cert)
+    put('client.key', second.client.key)
+    await delay(2500)
+    put('authorities.pem', second.authority)
+    await traffic.goesOn()
+    await until('a call by the new ones alone', async () => (await listedBy(operatorsOld)) === 200)
+    await traffic.goesOn()
+  })
+
+  it('an identity secret changes', async () => {
+    const before = identity
+    const known = await identify(before)
+    identity = (await administer.rotateIdentitySecret({ siteKey })).identitySecret!
+    expect(await identify(before)).toBe(known)
+    expect(await identify(identity)).toBe(known)
+    await administer.rotateIdentitySecret({ siteKey })
+    expect(await identify(before)).toBe('IdentityAssertionInvalid')
+    expect(await identify(identity)).toBe(known)
+    await traffic.goesOn()
+  })
+
+  it('the secret of workspace sessions changes', async () => {
+    settings.core.WORKSPACE_SESSION_SECRET = `${operatorsNew},${operatorsOld}`
+    await roll(cores)
+    expect([await listedBy(operatorsOld), await listedBy(operatorsNew)]).toEqual([200, 200])
+    settings.core.WORKSPACE_SESSION_SECRET = operatorsNew
+    await roll(cores)
+    expect([await listedBy(operatorsOld), await listedBy(operatorsNew)]).toEqual([401, 200])
+    await traffic.goesOn()
+  }, 120_000)
+
+  it('the secret keys change, and with them grants, service tokens and what they seal', async () => {
+    const known = await identify(identity)
+    settings.core.SECRET_KEYS = `${k2},${k1}`
+    await roll(cores)
+    await traffic.goesOn()
+    expect(await run('core/migrate.ts', ['--rekey'])).toMatch(/No secret needs: k1$/)
+    settings.gateway.CORE_TOKEN = await token('visitors:act')
+    // The first one has the stream; a stream's end by a restart is not what is tried here.
+    await roll([gateways[1]!])
+    await renew(ada)
+    expect(ada.session.renewalToken).toMatch(/^k2\./)
+    await traffic.goesOn()
+    await roll([gateways[0]!])
+    settings.core.SECRET_KEYS = k2
+    await roll(cores)
+    await traffic.goesOn()
+    expect(await identify(identity)).toBe(known)
+    await renew(ada)
+    await traffic.goesOn()
+  }, 120_000)
+
+  it('no message was lost or doubled', async () => {
+    await traffic.stop()
+    expect((await ada.history()).map(({ body }) => body)).toEqual(traffic.sent)
+    expect(stream.events.map(({ type }) => type)).not.toContain('session.closed')
+  })
+})

@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { startDeliveryWorker, type WorkerProcess } from '../support/delivery-worker.ts'
+import { operatorOf } from '../support/operator.ts'
+import type { StartedProcess } from '../support/processes.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+import { startVisitor, type Visitor } from '../support/visitor.ts'
+
+const database = testDatabase()
+const env = { LOG_LEVEL: 'debug', DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' }
+let stack: Stack
+let receiver: Receiver
+let worker: WorkerProcess
+let visitor: Visitor
+
+beforeAll(async () => {
+  receiver = await startReceiver()
+  stack = await startStack({ database, env })
+  worker = await startDeliveryWorker(stack, env)
+  visitor = await startVisitor({ ...stack.demo, gatewayUrl: stack.gateways[0]!.url })
+})
+afterAll(() => receiver.close())
+
+interface Line {
+  level: number
+  time: string
+  part: string
+  msg: string
+  correlationId?: string
+}
+
+const linesOf = (running: StartedProcess): Line[] =>
+  running
+    .output()
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line))
+
+const about = (running: StartedProcess, correlationId: string, text: string) =>
+  until(`a line of ${correlationId} with ${text}`, () =>
+    linesOf(running).find((line) => line.correlationId === correlationId && JSON.stringify(line).includes(text)),
+  )
+
+it('a request is found by its correlation id in the gateway and in the core that it asked', async () => {
+  const correlationId = `test-${randomUUID()}`
+  const { headers } = await visitor.call('GET', '/messages', { headers: { 'X-Correlation-Id': correlationId } })
+  expect(headers.get('x-correlation-id')).toBe(correlationId)
+  expect(await about(stack.gateways[0]!.process(), correlationId, '"request"')).toMatchObject({
+    route: '/api/integrations/v1/widget/messages',
+    status: 200,
+  })
+  expect(await about(stack.cores[0]!.process(), correlationId, 'ListVisitorMessages')).toMatchObject({
+    msg: 'call',
+    code: 'ok',
+  })
+})
+
+it('an attempt is found by the correlation id that its destination got', async () => {
+  const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+  const { workspaceId } = stack.demo
+  const { subscriptionId } = await leads.createSubscription({ workspaceId, destinationUrl: `${receiver.http}/200` })
+  const { leadId } = await leads.captureLead({ workspaceId, source: 'test', fields: { email: 'zoe@example.com' } })
+  await leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: randomUUID() })
+  const { headers } = await until('the request', () => receiver.to('/200')[0])
+  const line = await about(worker.process(), String(headers['x-correlation-id']), 'attempt over')
+  expect(line).toMatchObject({ part: 'delivery', outcome: 'response' })
+})
+
+it('what is no name makes no name in the core’s log', async () => {
+  const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+  await leads.listSubscriptions(
+    { workspaceId: stack.demo.workspaceId },
+    { headers: { 'x-correlation-id': 'a name with spaces' } },
+  )
+  const line = await until('the call', () =>
+    linesOf(stack.cores[0]!.process()).find((each) => (each as { method?: string }).method === 'ListSubscriptions'),
+  )
+  expect(line.correlationId).toBeUndefined()
+})
+
+it('all lines have one shape, and none bears a body, a credential or a destination', async () => {
+  await visitor.send('A secret of mine')
+  const running = [stack.gateways[0]!, stack.cores[0]!, worker].map((part) => part.process())
+  for (const [index, each] of running.entries()) {
+    const lines = linesOf(each)
+    expect(lines.length).toBeGreaterThan(2)
+    for (const line of lines) {
+      expect(line).toMatchObject({
+        level: expect.any(Number),
+        time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+        part: ['gateway', 'core', 'delivery'][index],
+        msg: expect.any(String),
+      })
+    }
+    const { accessGrant, renewalToken } = visitor.session
+    for (const text of ['A secret of mine', 'zoe@', accessGrant, renewalToken, stack.demo.serviceToken, receiver.http])
+      expect(each.output()).not.toContain(text)
+  }
+})

@@ -1,0 +1,246 @@
+import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Db, MongoClient } from 'mongodb'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { allMetrics } from '../../scripts/write-metrics.ts'
+import { startDeliveryWorker, type WorkerProcess } from '../support/delivery-worker.ts'
+import { scrape, sumOf } from '../support/metrics.ts'
+import { type Operator, operatorOf } from '../support/operator.ts'
+import { freePort } from '../support/processes.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+import { startVisitor, type Visitor } from '../support/visitor.ts'
+
+const database = testDatabase()
+const env = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', DELIVERY_LEASE_MS: '1000' }
+/** Those that some part had a value for. */
+const seen = new Set<string>()
+let stack: Stack
+let receiver: Receiver
+let operator: Operator
+let visitor: Visitor
+let worker: WorkerProcess
+
+beforeAll(async () => {
+  receiver = await startReceiver()
+  stack = await startStack({ database, cores: 2, env })
+  operator = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+  visitor = await newVisitor()
+})
+afterAll(() => receiver.close())
+
+const newVisitor = () => startVisitor({ ...stack.demo, gatewayUrl: stack.gateways[0]!.url })
+
+/** The sum over these parts, once it is more than nothing. */
+function counted(parts: { metricsUrl: string }[], name: string, labels: Record<string, string> = {}) {
+  return until(`a value of ${name} ${JSON.stringify(labels)}`, async () => {
+    const samples = (await Promise.all(parts.map(({ metricsUrl }) => scrape(metricsUrl)))).flat()
+    for (const { name: sample, value } of samples) if (value > 0) seen.add(sample.replace(/_(count|sum|bucket)$/, ''))
+    return sumOf(samples, name, labels)
+  })
+}
+
+const ofGateway = (name: string, labels = {}) => counted(stack.gateways, `service_gateway_${name}`, labels)
+const ofCores = (name: string, labels = {}) => counted(stack.cores, `service_core_${name}`, labels)
+const ofWorker = (name: string, labels = {}) => counted([worker], `service_delivery_${name}`, labels)
+
+async function inDatabase<T>(run: (db: Db) => Promise<T>): Promise<T> {
+  const client = new MongoClient(database.uri)
+  return run(client.db(database.name)).finally(() => client.close())
+}
+
+async function deliver(path: string) {
+  const { workspaceId } = stack.demo
+  const destinationUrl = path.startsWith('http') ? path : `${receiver.http}${path}`
+  const { subscriptionId } = await operator.leads.createSubscription({ workspaceId, destinationUrl })
+  const { leadId } = await operator.leads.captureLead({ workspaceId, source: 'test', fields: { email: 'a@b.example' } })
+  await operator.leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: randomUUID() })
+}
+
+it('the process tells of itself: time, memory, and the lag of the event loop', async () => {
+  const samples = await scrape(stack.gateways[0]!.metricsUrl)
+  for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', 'nodejs_eventloop_lag_p99_seconds'])
+    expect(sumOf(samples, name)).toBeGreaterThan(0)
+})
+
+it('nothing but /metrics is answered there', async () => {
+  const url = stack.gateways[0]!.metricsUrl.replace('/metrics', '/livez')
+  expect((await fetch(url)).status).toBe(404)
+})
+
+it('requests are counted by route template, method and status class, and measured', async () => {
+  const operation = { clientOperationId: randomUUID() }
+  for (let times = 0; times < 2; times += 1) expect((await visitor.send('Hello', operation)).status).toBe(202)
+  const route = '/api/integrations/v1/widget/messages'
+  expect(await ofGateway('requests_total', { route, method: 'POST', status: '2xx' })).toBe(2)
+  expect(await ofGateway('request_duration_seconds_count', { route })).toBe(2)
+  expect(await ofGateway('request_duration_seconds_sum', { route })).toBeLessThan(10)
+  expect(await ofGateway('send_batch_size_sum')).toBe(2)
+  expect(await ofCores('sends_total', { author: 'visitor', result: 'accepted' })).toBe(1)
+  expect(await ofCores('sends_total', { author: 'visitor', result: 'replayed' })).toBe(1)
+  expect(await ofCores('log_conflicts_total', { kind: 'operation_taken' })).toBe(1)
+  expect(await ofCores('log_insert_duration_seconds_count')).toBeGreaterThanOrEqual(2)
+  const call = { service: 'service.messaging.v1.MessagingService', method: 'SendVisitorMessages' }
+  expect(await ofCores('calls_total', { ...call, code: 'ok' })).toBe(2)
+  expect(await ofCores('call_duration_seconds_count', call)).toBe(2)
+})
+
+it('a path of a client’s own makes no label', async () => {
+  await fetch(`${stack.gateways[0]!.url}/api/integrations/v1/widget/${randomUUID()}`)
+  expect(await ofGateway('requests_total', { route: 'unknown', status: '4xx' })).toBeGreaterThanOrEqual(1)
+  const text = await (await fetch(stack.gateways[0]!.metricsUrl)).text()
+  for (const id of [visitor.session.sessionId, visitor.session.conversationId, stack.demo.siteKey])
+    expect(text).not.toContain(id)
+})
+
+it('streams are counted while they are open, with their replays, events and ends', async () => {
+  const stream = await visitor.openStream({ after: 0 })
+  expect(await ofGateway('streams_open')).toBe(1)
+  expect(await ofGateway('core_links_up')).toBe(2)
+  expect(await ofCores('subscriptions_open')).toBe(1)
+  await until('the replay', () => stream.events.length > 0)
+  expect(await ofCores('replay_size_sum')).toBe(stream.events.length)
+  expect(await ofGateway('stream_events_total')).toBe(stream.events.length)
+
+  const lost = await visitor.openStream({ lastEventId: 'gone-1' })
+  await lost.ended
+  expect(await ofCores('stream_resets_total', { reason: 'epoch_changed' })).toBe(1)
+  expect(await ofGateway('stream_ends_total', { reason: 'replay.reset.required' })).toBe(1)
+  stream.close()
+  expect(await ofGateway('stream_ends_total', { reason: 'client' })).toBe(1)
+})
+
+it('what waits for the log is seen while a conversation is written to at once', async () => {
+  const { conversationId } = visitor.session
+  const send = (index: number) =>
+    operator.messaging.sendAgentMessage({ conversationId, clientOperationId: `agent-${index}`, body: 'Hello' })
+  const sends = Promise.all(Array.from({ length: 400 }, (_, index) => send(index)))
+  expect(await ofCores('log_queue_length')).toBeLessThan(400)
+  await sends
+  expect(await ofCores('sends_total', { author: 'agent', result: 'accepted' })).toBe(400)
+  expect(await ofCores('log_batch_size_sum')).toBeGreaterThanOrEqual(401)
+})
+
+it('the lag of wake-ups between cores is measured, and a lost one counted', async () => {
+  const stream = await visitor.openStream()
+  expect(await ofCores('wakeup_lag_seconds_count')).toBeGreaterThan(0)
+  expect(await ofCores('wakeup_lag_seconds_sum')).toBeLessThan(60)
+
+  // Written, as by a core that dies before it wakes the others.
+  const { conversationId } = visitor.session
+  const sequence = await inDatabase(async (db) => {
+    const events = db.collection('events')
+    const [last] = await events.find({ conversationId }).sort({ sequence: -1 }).limit(1).toArray()
+    const { _id, operationKey, ...event } = last!
+    await events.insertOne({ ...event, sequence: event.sequence + 1 })
+    return event.sequence + 1
+  })
+  await until('the event', () => stream.events.some((event) => event.sequence === sequence))
+  expect(await ofCores('missed_wakeups_total')).toBeGreaterThanOrEqual(1)
+  stream.close()
+})
+
+it('refusals are counted: of a limit by its name, of a person by the code', async () => {
+  const eager = await newVisitor()
+  const answers = await Promise.all(Array.from({ length: 15 }, () => eager.send('Hello')))
+  const refused = answers.filter(({ status }) => status === 429).length
+  expect(refused).toBeGreaterThan(0)
+  expect(await ofGateway('rate_limited_total', { limit: 'sends' })).toBe(refused)
+  expect(await ofGateway('failures_total', { code: 'RateLimited' })).toBe(refused)
+
+  const stream = await eager.openStream()
+  await operator.sessions.banVisitor({ sessionId: eager.session.sessionId, reason: 'test' })
+  await stream.ended
+  expect(await ofGateway('stream_ends_total', { reason: 'visitor.banned' })).toBe(1)
+  expect((await eager.call('GET', '/messages')).status).toBe(403)
+  expect(await ofGateway('failures_total', { code: 'VisitorBanned' })).toBeGreaterThanOrEqual(1)
+})
+
+it('sends that wait for a call to a core are seen while the cores hang', async () => {
+  for (const core of stack.cores) core.process().kill('SIGSTOP')
+  const sends: ReturnType<Visitor['send']>[] = []
+  // Each after the one before it has gone: two calls are under way at once, and the others wait.
+  for (let index = 0; index < 5; index += 1) {
+    sends.push(visitor.send('Are you there?'))
+    await delay(50)
+  }
+  expect(await ofGateway('send_queue_length')).toBeGreaterThanOrEqual(1)
+  for (const core of stack.cores) core.process().kill('SIGCONT')
+  for (const { status } of await Promise.all(sends)) expect(status).toBe(202)
+})
+
+it('the database is measured: commands, failures, connections', async () => {
+  expect(await ofCores('database_command_duration_seconds_count', { command: 'insert' })).toBeGreaterThan(0)
+  // Takes away the cursors with which the cores follow each other's wake-ups.
+  await inDatabase(async (db) => {
+    await db.dropCollection('wakeups')
+    await db.createCollection('wakeups', { capped: true, size: 1024 * 1024 })
+  })
+  expect(await ofCores('database_failures_total', { command: 'getMore' })).toBeGreaterThanOrEqual(1)
+  expect(await ofCores('database_connections', { state: 'open' })).toBeGreaterThan(1)
+  expect(await ofCores('database_connections', { state: 'in_use' })).toBeGreaterThan(0)
+})
+
+it('deliveries that wait for a worker show, with the age of the oldest', async () => {
+  await deliver('/200?due')
+  await deliver('/422')
+  await deliver(`http://127.0.0.1:${await freePort()}/refused`)
+  expect(await counted([stack.cores[0]!], 'service_core_deliveries_due')).toBe(3)
+  expect(await ofCores('oldest_due_age_seconds')).toBeLessThan(60)
+})
+
+it('attempts are counted by outcome, and the core counts what becomes of them', async () => {
+  worker = await startDeliveryWorker(stack, env)
+  expect(await ofWorker('attempts_total', { outcome: 'response', detail: '2xx' })).toBe(1)
+  expect(await ofWorker('attempts_total', { outcome: 'response', detail: '4xx' })).toBe(1)
+  expect(await ofWorker('attempts_total', { outcome: 'failure', detail: 'connection_refused', phase: 'connect' })).toBe(
+    1,
+  )
+  expect(await ofWorker('attempt_duration_seconds_count', { outcome: 'response' })).toBe(2)
+  expect(await ofWorker('idle_connections')).toBeGreaterThanOrEqual(1)
+  expect(await ofWorker('claims_total', { result: 'work' })).toBeGreaterThanOrEqual(1)
+  expect(await ofWorker('claimed_total')).toBeGreaterThanOrEqual(3)
+  expect(await ofCores('attempts_total', { status: 'accepted', response_class: 'accepted' })).toBe(1)
+  expect(await ofCores('attempts_total', { status: 'failed', response_class: 'rejected_payload' })).toBe(1)
+  expect(
+    await ofCores('attempts_total', { status: 'retry_scheduled', response_class: 'network_error' }),
+  ).toBeGreaterThanOrEqual(1)
+  expect(await ofCores('claimed_deliveries_total')).toBeGreaterThanOrEqual(3)
+})
+
+it('a slow attempt shows as running, its claim as renewed, and its result as waiting while no core takes it', async () => {
+  const waiting: ServerResponse[] = []
+  receiver.on('/slow', (_request, response) => void waiting.push(response))
+  await deliver('/slow')
+  expect(await ofWorker('attempts_running')).toBe(1)
+  expect(await ofWorker('renewals_total', { result: 'held' })).toBeGreaterThanOrEqual(1)
+  expect(await ofCores('claim_renewals_total', { result: 'held' })).toBeGreaterThanOrEqual(1)
+  for (const core of stack.cores) core.process().kill('SIGSTOP')
+  for (const response of waiting) response.writeHead(200).end()
+  expect(await ofWorker('unreported')).toBe(1)
+  for (const core of stack.cores) core.process().kill('SIGCONT')
+})
+
+it('a worker that hangs loses its lease to another one, and its result comes late', async () => {
+  const waiting: ServerResponse[] = []
+  receiver.on('/held', (_request, response) => void waiting.push(response))
+  await deliver('/held')
+  await until('the first attempt', () => waiting.length === 1)
+  worker.process().kill('SIGSTOP')
+  const other = await startDeliveryWorker(stack, env)
+  await until('the second attempt', () => waiting.length === 2)
+  expect(await ofCores('lease_expiries_total')).toBeGreaterThanOrEqual(1)
+  for (const response of waiting) response.writeHead(200).end()
+  await counted([other], 'service_delivery_attempts_total', { detail: '2xx' })
+  await delay(500)
+  worker.process().kill('SIGCONT')
+  expect(await ofWorker('late_results_total')).toBeGreaterThanOrEqual(1)
+})
+
+it('each metric that is declared had a value', () => {
+  const names = allMetrics().map(({ name }) => name)
+  expect(names.filter((name) => !seen.has(name))).toEqual([])
+})

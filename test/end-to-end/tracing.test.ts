@@ -1,0 +1,161 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type CollectedSpan, type Collector, startCollector } from '../support/collector.ts'
+import { startDeliveryWorker } from '../support/delivery-worker.ts'
+import { operatorOf } from '../support/operator.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+import { startVisitor, type Visitor } from '../support/visitor.ts'
+
+const database = testDatabase()
+const messages = 'POST /api/integrations/v1/widget/messages'
+const sendCall = 'service.messaging.v1.MessagingService/SendVisitorMessages'
+const [server, client] = [2, 3]
+
+let collector: Collector
+let receiver: Receiver
+let stack: Stack
+let trusting: { url: string }
+let visitor: Visitor
+
+beforeAll(async () => {
+  collector = await startCollector()
+  receiver = await startReceiver()
+  const env = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_BSP_SCHEDULE_DELAY: '100',
+    DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32',
+    TRUST_PROXY: '1',
+  }
+  stack = await startStack({ database, env })
+  trusting = stack.gateways[0]!
+  await startDeliveryWorker(stack, env)
+  visitor = await startVisitor({ ...stack.demo, gatewayUrl: trusting.url })
+})
+afterAll(() => Promise.all([collector.close(), receiver.close()]))
+
+const newTraceparent = () => `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`
+const childOf = (parent: CollectedSpan, kind?: number) => (span: CollectedSpan) =>
+  span.parentSpanId === parent.spanId && span.traceId === parent.traceId && (kind === undefined || span.kind === kind)
+
+function send(body: string, traceparent: string, via = trusting.url) {
+  const clientOperationId = randomUUID()
+  return visitor.call('POST', '/messages', {
+    body: { clientOperationId, body, contentType: 'text' },
+    headers: { 'Idempotency-Key': clientOperationId, traceparent },
+    via,
+  })
+}
+
+it('a send is one trace, from the caller over gateway and core to the database', async () => {
+  const traceparent = newTraceparent()
+  const { status } = await send('Do you ship to Graz?', traceparent)
+  expect(status).toBe(202)
+  const [, traceId, callerSpanId] = traceparent.split('-')
+  const request = await collector.span(messages, (span) => span.traceId === traceId)
+  expect(request).toMatchObject({
+    service: 'service-gateway',
+    kind: server,
+    parentSpanId: callerSpanId,
+    attributes: {
+      'http.request.method': 'POST',
+      'http.route': '/api/integrations/v1/widget/messages',
+      'http.response.status_code': 202,
+    },
+  })
+  const batch = await collector.span('send batch', childOf(request))
+  expect(batch.attributes).toEqual({ 'service.batch.size': 1 })
+  const call = await collector.span(sendCall, childOf(batch, client))
+  expect(call.service).toBe('service-gateway')
+  const served = await collector.span(sendCall, childOf(call, server))
+  expect(served.service).toBe('service-core')
+  const insert = await collector.span('insert events', childOf(served, client))
+  expect(insert.attributes).toMatchObject({ 'db.system.name': 'mongodb', 'db.collection.name': 'events' })
+})
+
+it('sends that go together go on with the trace of one of them, and link to the others', async () => {
+  const core = stack.cores[0]!.process()
+  core.kill('SIGSTOP')
+  const traceparents = Array.from({ length: 5 }, newTraceparent)
+  const sends = traceparents.map((traceparent, index) => send(`together ${index}`, traceparent))
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  core.kill('SIGCONT')
+  for (const { status } of await Promise.all(sends)) expect(status).toBe(202)
+
+  const traceIds = traceparents.map((traceparent) => traceparent.split('-')[1])
+  const batch = await collector.span(
+    'send batch',
+    ({ traceId, links = [] }) => links.length > 0 && traceIds.includes(traceId),
+  )
+  expect(batch.attributes['service.batch.size']).toBe(batch.links!.length + 1)
+  for (const { traceId, spanId } of batch.links!) {
+    const request = await collector.span(messages, (span) => span.spanId === spanId)
+    expect(request.traceId).toBe(traceId)
+    expect(traceIds).toContain(traceId)
+  }
+})
+
+it('a lead is one trace from the request for its delivery to the attempt, of which the destination hears nothing', async () => {
+  const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+  const { workspaceId, workspaceSession } = stack.demo
+  const destinationUrl = `${receiver.http}/200?traced`
+  const { subscriptionId } = await leads.createSubscription({ workspaceId, destinationUrl, mappedFields: ['email'] })
+  const { leadId } = await leads.captureLead({ workspaceId, source: 'test', fields: { email: 'zoe@example.com' } })
+  const traceparent = newTraceparent()
+  const { status } = await fetch(`${trusting.url}/api/leads/${leadId}/delivery-attempts`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${workspaceSession}`, 'content-type': 'application/json', traceparent },
+    body: JSON.stringify({ subscriptionId, idempotencyKey: randomUUID() }),
+  })
+  expect(status).toBe(201)
+
+  const received = await until('the delivery', () => receiver.to('/200?traced')[0])
+  expect(received.headers).not.toHaveProperty('traceparent')
+
+  const attempt = await collector.span('attempt', (span) => span.traceId === traceparent.split('-')[1])
+  expect(attempt).toMatchObject({
+    service: 'service-delivery',
+    kind: client,
+    attributes: {
+      'service.attempt.outcome': 'response',
+      'http.response.status_code': 200,
+      'service.correlation_id': received.headers['x-correlation-id'],
+    },
+  })
+  const [link] = attempt.links!
+  const claim = await collector.span('claim deliveries', (span) => span.spanId === link!.spanId)
+  const call = await collector.span('service.lead.v1.LeadService/ClaimDeliveries', childOf(claim, client))
+  const served = await collector.span('service.lead.v1.LeadService/ClaimDeliveries', childOf(call, server))
+  expect((await collector.span('take deliveries', childOf(served))).service).toBe('service-core')
+})
+
+it('a trace is not taken from a caller where no proxy is trusted', async () => {
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '100' }
+  const open = await stack.addGateway(env)
+  const before = collector.spans.length
+  const traceparent = newTraceparent()
+  expect((await send('Believe me', traceparent, open.url)).status).toBe(202)
+  const request = await until('its span', () => collector.spans.slice(before).find(({ name }) => name === messages))
+  expect(request.traceId).not.toBe(traceparent.split('-')[1])
+  expect(request.parentSpanId ?? '').toBe('')
+})
+
+it('no span bears a body, an id of a person, a credential or a destination', () => {
+  const { sessionId, conversationId, accessGrant } = visitor.session
+  const all = JSON.stringify(collector.spans)
+  for (const text of ['Graz', 'together', 'zoe@', sessionId, conversationId, accessGrant, receiver.http, 'whsec_']) {
+    expect(all).not.toContain(text)
+  }
+})
+
+it('a gateway without an endpoint makes no spans, and passes none on', async () => {
+  const plain = await stack.addGateway({ TRUST_PROXY: '1' })
+  const traceparent = newTraceparent()
+  expect((await send('Off', traceparent, plain.url)).status).toBe(202)
+  // The core behind it traces, and would have been told.
+  await send('On', newTraceparent())
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  expect(collector.spans.filter(({ traceId }) => traceId === traceparent.split('-')[1])).toEqual([])
+})

@@ -1,0 +1,65 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { until } from './until.ts'
+
+/** A span as OTLP has it, with the service that made it. */
+export interface CollectedSpan {
+  service: string
+  name: string
+  kind: number
+  traceId: string
+  spanId: string
+  parentSpanId?: string
+  links?: { traceId: string; spanId: string }[]
+  attributes: Record<string, unknown>
+  status?: { code?: number }
+}
+
+/** An OTLP endpoint that takes traces as JSON over HTTP and keeps them. */
+export interface Collector {
+  url: string
+  spans: CollectedSpan[]
+  /** The first span that fits, as soon as it has come. */
+  span(name: string, fits?: (span: CollectedSpan) => boolean): Promise<CollectedSpan>
+  close(): Promise<unknown>
+}
+
+export async function startCollector(): Promise<Collector> {
+  const spans: CollectedSpan[] = []
+  const server = createServer(async (request, response) => {
+    const { resourceSpans } = JSON.parse(Buffer.concat(await request.toArray()).toString())
+    if (request.url === '/v1/traces') spans.push(...resourceSpans.flatMap(spansOf))
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    spans,
+    span: (name, fits = () => true) =>
+      until(`a span ${name}`, () => spans.find((span) => span.name === name && fits(span))),
+    close() {
+      server.closeAllConnections()
+      return new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+interface Attribute {
+  key: string
+  value: Record<string, unknown>
+}
+
+function spansOf(of: {
+  resource: { attributes: Attribute[] }
+  scopeSpans: { spans: (Omit<CollectedSpan, 'service' | 'attributes'> & { attributes: Attribute[] })[] }[]
+}): CollectedSpan[] {
+  const service = String(attributesOf(of.resource.attributes)['service.name'])
+  return of.scopeSpans.flatMap(({ spans }) =>
+    spans.map(({ attributes, ...span }) => ({ ...span, service, attributes: attributesOf(attributes) })),
+  )
+}
+
+const attributesOf = (attributes: Attribute[]) =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
