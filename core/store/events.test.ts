@@ -1,6 +1,6 @@
 import { MongoClient } from 'mongodb'
 import { afterAll, expect, it } from 'vitest'
-import { startLink } from '../../test/chaos/link.ts'
+import { startLink } from '../../test/support/link.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import type { LogEvent } from '../log-events.ts'
 import { openDatabase } from './database.ts'

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { DemoFile } from '../../core/demo-seed.ts'
 import { enginePlace } from '../../core/store/embedded/engine-place.ts'
+import { type Link, startLink } from '../support/link.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/spawned-process.ts'
 import { until } from '../support/until.ts'
-import { type Link, startLink } from './link.ts'
 
 /** A process of the service, which can be hurt. */
 export interface Part {
