@@ -8,7 +8,7 @@ export default defineConfig({
     exclude: ['**/node_modules/**', '**/dist/**'],
     // Much of what runs here waits for processes and pages.
     maxWorkers: '100%',
-    globalSetup: ['test/support/engine-setup.ts'],
+    globalSetup: ['test/support/process-output.ts', 'test/support/engine-setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     teardownTimeout: 20_000,

@@ -3,6 +3,7 @@ import { createServer, type Http2Server, type ServerHttp2Session } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { until } from '../test/support/until.ts'
 import { connectCores } from './connect-cores.ts'
 import { followCoreUrls } from './core-directory.ts'
@@ -156,6 +157,29 @@ describe('a core that falls silent with its connection open', () => {
       )
       return asked.size === 2
     })
+  })
+
+  it('leaves no timer behind that would end the process', async () => {
+    const [silent, other] = [await startServer('127.0.0.1'), await startServer('127.0.0.1')]
+    const { cores } = connect([silent, other].map(({ port }) => `http://127.0.0.1:${port}`))
+    await until('both connections', () => silent.open() === 1 && other.open() === 1)
+    // Calls that are open when their connection is cut: an uncaught exception within 10 s fails the test.
+    silent.silence(true)
+    cores.follow({
+      added({ transport, url }) {
+        if (!url.endsWith(`:${silent.port}`)) return
+        const header = new Headers()
+        const { listConversations } = MessagingService.method
+        for (let call = 0; call < 3; call++) {
+          transport.unary(listConversations, undefined, undefined, header, {}).catch(() => {})
+        }
+      },
+      removed() {},
+    })
+    await until('the connection to be cut', () => silent.connections() > 1)
+    silent.silence(false)
+    await delay(12_000)
+    expect(silent.open()).toBe(1)
   })
 
   it('keeps its connection where it is the only one', async () => {

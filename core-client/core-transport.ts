@@ -3,8 +3,6 @@ import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node'
 import type { TlsFiles, TlsMaterial } from '../tls/tls-files.ts'
 
-const PING_INTERVAL_MS = 10_000
-const PING_TIMEOUT_MS = 5_000
 const MESSAGE_MAX_BYTES = 16 * 1024 * 1024
 const WINDOW_BYTES = 4 * 1024 * 1024
 
@@ -44,8 +42,8 @@ export function createCoreTransport(baseUrl: string, tls?: TlsFiles): CoreTransp
 function connectTransport(baseUrl: string, material: TlsMaterial = {}): CoreTransport {
   const connection = new Http2SessionManager(
     baseUrl,
-    // Pings find a dead core behind a live connection.
-    { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS, pingIdleConnection: true },
+    // No pings of its own: those go on after a connection that was cut, and throw. `probe` finds a dead core.
+    {},
     { settings: { initialWindowSize: WINDOW_BYTES }, ...material },
   )
   const transport = createConnectTransport({

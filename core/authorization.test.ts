@@ -1,114 +1,23 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type DescMethod, type DescMethodStreaming, type DescMethodUnary, getOption } from '@bufbuild/protobuf'
-import { Code, ConnectError, createConnectRouter, createContextValues } from '@connectrpc/connect'
+import { type DescMethod, type DescMethodUnary, getOption } from '@bufbuild/protobuf'
+import { Code, type ConnectError, createContextValues } from '@connectrpc/connect'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { scope } from '#proto/access/v1/access_pb.js'
-import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { testDatabase } from '../test/support/test-database.ts'
 import { until } from '../test/support/until.ts'
 import { signWorkspaceSession } from '../test/support/workspace-session.ts'
-import { readCoreConfig } from './config.ts'
-import { newId } from './ids.ts'
 import { operatorScopes } from './operator-scopes.ts'
 import { inMemoryTransport } from './server.ts'
-import { coreRoutes } from './services/router.ts'
 import type { Collections } from './store/database.ts'
-import { createErasureStore } from './store/erasures.ts'
 import { site, startTestCores, type TestCores } from './test-core-context.ts'
-
-/** What stands in one workspace, for another one's operator to reach for. */
-interface Things {
-  workspaceId: string
-  connectionId: string
-  siteKey: string
-  sessionId: string
-  conversationId: string
-  commandId: string
-  leadId: string
-  subscriptionId: string
-  attemptId: string
-  erasureId: string
-}
-
-const bySession = ({ sessionId }: Things) => ({ visitor: { by: { case: 'sessionId', value: sessionId } } })
-
-/**
- * A request of each operator method about things of one workspace. A new method needs a line here: then it is known that
- * no other workspace's operator gets through.
- */
-const requests: Record<string, (things: Things) => Record<string, unknown>> = {
-  'SessionService.GetSession': ({ sessionId }) => ({ sessionId }),
-  'SessionService.RevokeSession': ({ sessionId }) => ({ sessionId }),
-  'SessionService.BanVisitor': ({ sessionId }) => ({ sessionId, reason: 'Spam' }),
-  'SessionService.UnbanVisitor': ({ sessionId }) => ({ sessionId }),
-  'MessagingService.SendAgentMessage': ({ conversationId }) => ({
-    conversationId,
-    clientOperationId: randomUUID(),
-    body: 'Hello',
-    agent,
-  }),
-  'MessagingService.ListMessages': ({ conversationId }) => ({ conversationId }),
-  'MessagingService.GetConversation': ({ conversationId }) => ({ conversationId }),
-  'MessagingService.ListConversations': ({ workspaceId }) => ({ workspaceId }),
-  'MessagingService.WatchConversations': ({ workspaceId }) => ({ workspaceId }),
-  'MessagingService.SetTyping': ({ conversationId }) => ({ conversationId, state: 1, agent }),
-  'MessagingService.UpdateMessageState': ({ conversationId }) => ({ conversationId, upToSequence: 1, state: 'read' }),
-  'MessagingService.AssignAgent': ({ conversationId }) => ({ conversationId, agent }),
-  'MessagingService.UnassignAgent': ({ conversationId }) => ({ conversationId }),
-  'MessagingService.CloseConversation': ({ conversationId }) => ({ conversationId }),
-  'CommandService.RequestNavigation': ({ sessionId }) => ({ sessionId, url: `${site}/a` }),
-  'CommandService.RequestScreenshot': ({ sessionId }) => ({ sessionId }),
-  'CommandService.CancelCommand': ({ commandId }) => ({ commandId }),
-  'CommandService.GetCommand': ({ commandId }) => ({ commandId }),
-  'CommandService.ListCommands': ({ sessionId }) => ({ sessionId }),
-  'CommandService.GetScreenshot': ({ commandId }) => ({ commandId }),
-  'LeadService.CaptureLead': ({ workspaceId }) => ({ workspaceId, source: 'test', fields: { name: 'Ada' } }),
-  'LeadService.GetLead': ({ leadId }) => ({ leadId }),
-  'LeadService.ListLeads': ({ workspaceId }) => ({ workspaceId }),
-  'LeadService.CreateDeliveryAttempt': ({ leadId, subscriptionId }) => ({
-    leadId,
-    subscriptionId,
-    idempotencyKey: randomUUID(),
-  }),
-  'LeadService.RetryDeliveryAttempt': ({ attemptId }) => ({ attemptId, idempotencyKey: randomUUID() }),
-  'LeadService.ListDeliveryAttempts': ({ leadId }) => ({ leadId }),
-  'LeadService.ListDeliveries': ({ workspaceId }) => ({ workspaceId }),
-  'LeadService.CreateSubscription': ({ workspaceId }) => ({ workspaceId, destinationUrl }),
-  'LeadService.UpdateSubscription': ({ subscriptionId }) => ({ subscriptionId, automatic: true }),
-  'LeadService.RotateSubscriptionSecret': ({ subscriptionId }) => ({ subscriptionId }),
-  'LeadService.GetSubscription': ({ subscriptionId }) => ({ subscriptionId }),
-  'LeadService.ListSubscriptions': ({ workspaceId }) => ({ workspaceId }),
-  'WorkspaceService.CreateWorkspace': () => ({ name: 'Another' }),
-  'WorkspaceService.GetWorkspace': ({ workspaceId }) => ({ workspaceId }),
-  'WorkspaceService.CreateConnection': ({ workspaceId }) => ({ workspaceId, name: 'Another' }),
-  'WorkspaceService.ListConnections': ({ workspaceId }) => ({ workspaceId }),
-  'WorkspaceService.SetConnectionStatus': ({ connectionId }) => ({ connectionId, status: 1 }),
-  'WorkspaceService.CreateInstallation': ({ connectionId }) => ({ connectionId, origins: ['https://other.example'] }),
-  'WorkspaceService.UpdateInstallation': ({ siteKey }) => ({ siteKey, defaultLocale: 'de' }),
-  'WorkspaceService.ListInstallations': ({ workspaceId }) => ({ workspaceId }),
-  'WorkspaceService.RotateIdentitySecret': ({ siteKey }) => ({ siteKey }),
-  'WorkspaceService.ListWorkspaces': () => ({}),
-  'PrivacyService.ExportVisitor': bySession,
-  'PrivacyService.EraseVisitor': bySession,
-  'PrivacyService.GetErasure': ({ erasureId }) => ({ erasureId }),
-}
+import { call, requests, servedMethods, type Things, thingsOf } from './test-operator-calls.ts'
 
 /** What nobody does who is bound to one workspace. */
 const overAll = ['WorkspaceService.CreateWorkspace', 'WorkspaceService.ListWorkspaces']
 
-const agent = { displayName: 'Ada' }
-const desk = { subject: 'desk' }
-/** An address, so that no name is asked for. */
-const destinationUrl = 'https://93.184.216.34/hook'
 const all = [...operatorScopes, 'visitors:act', 'deliveries:work'].join(' ')
-/** The router knows every service that the core serves, so no method is left out. */
-const served = createConnectRouter({ grpc: false, grpcWeb: false })
-coreRoutes({ config: readCoreConfig({}) } as never)(served)
-const methods = served.handlers.map(({ method }): [string, DescMethod] => [
-  `${method.parent.name}.${method.name}`,
-  method,
-])
+const methods = servedMethods()
 const isOperators = (method: DescMethod) => operatorScopes.has(getOption(method, scope))
 
 const { uri, name } = testDatabase()
@@ -122,75 +31,11 @@ beforeAll(async () => {
   cores = await startTestCores({ uri, name })
   const session = await cores.newSession()
   visitorGrant = session.accessGrant
-  things = await thingsOf(session.sessionId, session.conversationId)
+  things = await thingsOf(cores, session.sessionId, session.conversationId)
   elsewhere = (await cores.core.workspaces.createWorkspace('Elsewhere')).workspaceId
   await untilNothingMoves()
 })
 afterAll(() => cores.stop())
-
-async function thingsOf(sessionId: string, conversationId: string): Promise<Things> {
-  const { core, workspaceId, connectionId, publicSiteKey: siteKey } = cores
-  const seen = { workspaceId, connectionId, siteKey, sessionId, conversationId }
-  await core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'Hello', agent })
-  const { content } = await core.commands.requestNavigation({ sessionId, url: `${site}/a` }, desk)
-  const leadId = await core.leads.capture({ workspaceId, source: 'test', fields: {} }, undefined)
-  const { commandId } = content
-  const settings = { workspaceId, destinationUrl, mappedFields: [], automatic: false }
-  const { subscription } = await core.leadSubscriptions.create(settings, desk)
-  const { subscriptionId } = subscription
-  const { attempt } = await core.deliveries.createAttempt(
-    { leadId, subscriptionId, idempotencyKey: randomUUID() },
-    desk,
-  )
-  const { attemptId } = attempt
-  const { erasureId } = await finishedErasure(workspaceId)
-  return { ...seen, commandId, leadId, subscriptionId, attemptId, erasureId }
-}
-
-/** One that does not go on by itself while a test looks. */
-async function finishedErasure(workspaceId: string) {
-  const store = createErasureStore(cores.core.database.collections)
-  const at = new Date()
-  const erasureId = newId('ers')
-  const visitor = { workspaceId, browserIds: [], subjectIds: [] }
-  await store.insert(
-    { erasureId, workspaceId, stage: 'removed', requestedBy: 'desk', requestedAt: at, visitor, until: at },
-    new Date(at.getTime() + 60_000),
-  )
-  await store.finish(erasureId, at)
-  return { erasureId }
-}
-
-/** What the core says to a call: its Connect code and its public one. */
-async function call(method: DescMethod, request: Record<string, unknown>, authorization?: string): Promise<string> {
-  const transport = inMemoryTransport(cores.core)
-  const headers = new Headers(authorization === undefined ? {} : { authorization })
-  const stop = new AbortController()
-  try {
-    if (method.methodKind === 'unary') {
-      await transport.unary(method as DescMethodUnary, stop.signal, 20_000, headers, request, createContextValues())
-      return 'ok'
-    }
-    const input = (async function* () {
-      yield request
-    })()
-    const { message } = await transport.stream(
-      method as DescMethodStreaming,
-      stop.signal,
-      20_000,
-      headers,
-      input,
-      createContextValues(),
-    )
-    await message[Symbol.asyncIterator]().next()
-    return 'ok'
-  } catch (reason) {
-    const error = ConnectError.from(reason)
-    return `${Code[error.code]} ${error.findDetails(ErrorInfoSchema)[0]?.code ?? ''}`.trim()
-  } finally {
-    stop.abort()
-  }
-}
 
 const bearer = (token: string) => `Bearer ${token}`
 const session = async (claims: object = {}, more: object = {}) =>
@@ -258,19 +103,19 @@ describe.each(methods)('%s', (named, method) => {
         bearer(await cores.core.access.issue({ subject: 'test', scopes: [getOption(method, scope)], lifetime: -1 })),
     ],
   ])('is Unauthenticated %s', async (_, authorization) => {
-    expect(await call(method, request(), await authorization())).toBe('Unauthenticated Unauthenticated')
+    expect(await call(cores, method, request(), await authorization())).toBe('Unauthenticated Unauthenticated')
   })
 
   it('is PermissionDenied with the scopes of everything else', async () => {
     const others = all.split(' ').filter((each) => each !== getOption(method, scope))
     const service = bearer(await cores.core.access.issue({ subject: 'test', scopes: others }))
     for (const authorization of [await session({ scope: others.join(' ') }), await session({ scope: '' }), service])
-      expect(await call(method, request(), authorization)).toBe('PermissionDenied PermissionDenied')
+      expect(await call(cores, method, request(), authorization)).toBe('PermissionDenied PermissionDenied')
   })
 
   if (!isOperators(method)) {
     it('is PermissionDenied to an operator, whatever the session claims', async () => {
-      expect(await call(method, request(), await session())).toBe('PermissionDenied PermissionDenied')
+      expect(await call(cores, method, request(), await session())).toBe('PermissionDenied PermissionDenied')
     })
     return
   }
@@ -281,7 +126,7 @@ describe.each(methods)('%s', (named, method) => {
 
   it('shows and changes nothing of another workspace', async () => {
     const before = await everything()
-    const answer = await call(method, request(), await session({ wid: elsewhere }))
+    const answer = await call(cores, method, request(), await session({ wid: elsewhere }))
     const refusal = overAll.includes(named) ? /^PermissionDenied PermissionDenied$/ : /^NotFound \w+$/
     expect(answer).toMatch(refusal)
     expect(await everything()).toEqual(before)
@@ -309,8 +154,8 @@ describe('an operator who names no workspace', () => {
 describe.each(methods.filter(([, method]) => isOperators(method)))('%s', (named, method) => {
   it('is open to the workspace’s own operator', async () => {
     const fresh = await cores.newSession()
-    const own = await thingsOf(fresh.sessionId, fresh.conversationId)
-    const answer = await call(method, requests[named]!(own), await session())
+    const own = await thingsOf(cores, fresh.sessionId, fresh.conversationId)
+    const answer = await call(cores, method, requests[named]!(own), await session())
     if (overAll.includes(named)) expect(answer).toBe('PermissionDenied PermissionDenied')
     // A command that is no screenshot has none.
     else if (named === 'CommandService.GetScreenshot') expect(answer).toMatch(/^NotFound/)
@@ -331,7 +176,7 @@ describe('a visitor’s route', () => {
       const form = named.endsWith('.SubmitForm') ? { form: 1 } : {}
       const typing = named.endsWith('.SetVisitorTyping') ? { state: 1 } : {}
       const close = named.endsWith('.CloseSession') ? { scope: 1 } : {}
-      const answer = await call(method, { credentials, ...form, ...typing, ...close }, service)
+      const answer = await call(cores, method, { credentials, ...form, ...typing, ...close }, service)
       expect([named, answer]).toEqual([named, 'Unauthenticated GrantInvalid'])
     }
   })

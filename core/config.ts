@@ -7,6 +7,11 @@ import { metricsSettings } from '../observability/config.ts'
 export const coreSettings = Type.Object({
   CORE_HOST: Type.String({ default: '', description: 'Address to listen on; empty for all.' }),
   CORE_PORT: Type.Integer({ default: 8090, minimum: 1, maximum: 65535, description: 'Port of the internal services.' }),
+  CALLS_MAX: Type.Integer({
+    default: 5000,
+    minimum: 10,
+    description: 'Calls that may be under way, those with a stream apart; beyond it 503.',
+  }),
   CORE_TLS_CERT: Type.String({
     default: '',
     description:

@@ -1,8 +1,11 @@
 import { createHmac } from 'node:crypto'
+import fc from 'fast-check'
 import { SignJWT } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type AssertionChange, signAssertion } from '../test/support/assertion.ts'
+import { brokenBytes, nearlyGood } from '../test/support/mutations.ts'
+import { ServiceError } from './errors.ts'
 import { createIdentityAssertions } from './identity.ts'
 import { createKeyring } from './keyring.ts'
 import { createSecretBox } from './secret-box.ts'
@@ -176,6 +179,50 @@ describe('an identity assertion', () => {
     await expect(verify(`${header}.${payload}.${flipped}`)).rejects.toMatchObject(invalid)
     const other = Buffer.from(JSON.stringify({ sub: 'somebody else' })).toString('base64url')
     await expect(verify(`${header}.${other}.${signature}`)).rejects.toMatchObject(invalid)
+  })
+
+  it('is good or invalid, whatever was signed and however it was spoilt: nothing else comes of it', async () => {
+    const good = {
+      aud: siteKey,
+      sub: 'customer-1',
+      iat: time,
+      exp: time + 120,
+      jti: 'nonce-0001',
+      name: 'Ada',
+      ctx: { plan: 'pro' },
+    }
+    const header = fc.record(
+      {
+        alg: fc.constantFrom('HS256', 'HS512', 'none', 'RS256', '', null, 7, ['HS256']),
+        typ: fc.constantFrom('service-visitor-identity+jwt', 'JWT', null, 1),
+        kid: fc.oneof(fc.constantFrom(current.kid, '__proto__', '', null, 1, [current.kid], { a: 1 }), fc.string()),
+        crit: fc.constantFrom([], ['b64'], 'b64', null),
+        b64: fc.boolean(),
+        zip: fc.constant('DEF'),
+        jku: fc.webUrl(),
+        jwk: fc.constant({ kty: 'oct', k: 'AAAA' }),
+        x5c: fc.constant(['AAAA']),
+      },
+      { requiredKeys: [] },
+    )
+    const signed = fc.record({ header, claims: nearlyGood(good) }).map(({ header: more, claims }) => {
+      const input = [{ alg: 'HS256', typ: 'service-visitor-identity+jwt', kid: current.kid, ...more }, claims]
+        .map((part) => Buffer.from(JSON.stringify(part) ?? '').toString('base64url'))
+        .join('.')
+      return `${input}.${createHmac('sha256', current.secret).update(input).digest('base64url')}`
+    })
+    const spoilt = fc
+      .oneof(signed, fc.constant(sign()))
+      .chain((token) => brokenBytes(Buffer.from(token)))
+      .map((bytes) => bytes.toString('latin1'))
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(signed, spoilt), async (token) => {
+        const outcome = await verify(token).catch((error: unknown) => error)
+        if (outcome instanceof ServiceError) expect([invalid.code, expired.code]).toContain(outcome.code)
+        else expect(outcome).toMatchObject({ externalSubject: expect.any(String), nonce: expect.any(String) })
+      }),
+      { numRuns: 1000 },
+    )
   })
 
   it('signed with the secret before is good during a rotation and invalid after it', async () => {

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:http2'
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect'
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node'
 import { pino } from 'pino'
@@ -75,6 +77,24 @@ describe('the internal services', () => {
     open.abort()
   })
 
+  it.each(['application/grpc-web+json', 'application/grpc+json'])(
+    'let nobody wait for an answer that cannot be written (%s)',
+    async (type) => {
+      const session = connect(baseUrl)
+      const call = session.request({
+        ':method': 'POST',
+        ':path': '/service.session.v1.SessionService/GetSession',
+        'content-type': type,
+        authorization: `Bearer ${await token('sessions:read')}`,
+      })
+      // What is wrong with it is said in a header, which cannot hold half a character.
+      const message = Buffer.from('"\\udfff"')
+      call.end(Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]))
+      await expect(once(call, 'close')).rejects.toThrow('NGHTTP2_INTERNAL_ERROR')
+      session.close()
+    },
+  )
+
   it('say whether they live and whether the database answers', async () => {
     expect((await fetch(`${baseUrl}/livez`)).status).toBe(200)
     expect((await fetch(`${baseUrl}/readyz`)).status).toBe(200)
@@ -145,6 +165,19 @@ describe('a caller', () => {
     const value = await authorization()
     const headers: Record<string, string> = value === undefined ? {} : { authorization: value }
     expect(await codeOf(client.getSession({ sessionId: 'ses_1' }, { headers }))).toEqual([code, publicCode])
+  })
+
+  it.each([
+    ['application/proto', 'service.session.v1.SessionService/GetSession'],
+    ['application/json', 'service.session.v1.SessionService/GetSession'],
+    ['application/connect+proto', 'service.messaging.v1.MessagingService/WatchConversations'],
+  ])('that is nobody is refused before its bytes are looked at (%s)', async (type, path) => {
+    const answer = await fetch(`${baseUrl}/${path}`, {
+      method: 'POST',
+      headers: { 'content-type': type },
+      body: Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0x0f]),
+    })
+    expect(await answer.text()).toContain('"code":"unauthenticated"')
   })
 
   it('of one workspace finds nothing of another', async () => {

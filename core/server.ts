@@ -1,10 +1,10 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type net from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { createRouterTransport, type Transport } from '@connectrpc/connect'
-import { connectNodeAdapter } from '@connectrpc/connect-node'
+import { createConnectRouter, createRouterTransport, type Transport } from '@connectrpc/connect'
 import type { CoreContext } from './context.ts'
 import { createPlainListener, createTlsListener, type ListenerTls } from './listener.ts'
+import { createNodeHandler } from './services/node-handler.ts'
 import { coreRouterOptions, coreRoutes } from './services/router.ts'
 
 export interface CoreServer {
@@ -31,16 +31,13 @@ export async function serveCore(
   { host, port, tls }: { host: string; port: number; tls?: ListenerTls },
 ): Promise<CoreServer> {
   const shutdown = new AbortController()
-  const services = connectNodeAdapter({
-    routes: coreRoutes(core),
-    ...coreRouterOptions(core),
-    shutdownSignal: shutdown.signal,
-    fallback: async (request, response) => {
-      const status = await probe(core, request.url?.split('?')[0])
-      response.statusCode = status
-      response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
-    },
+  const router = createConnectRouter({ ...coreRouterOptions(core), shutdownSignal: shutdown.signal })
+  coreRoutes(core)(router)
+  const services = createNodeHandler(router, core.logger, async (request, response) => {
+    const status = await probe(core, request.url?.split('?')[0])
+    response.statusCode = status
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
   })
   const { server, sockets, endWhenIdle } = tls
     ? createTlsListener(tls, tls.asksClients ? onlyKnownClients(services) : services)

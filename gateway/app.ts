@@ -7,6 +7,7 @@ import { allowKnownOrigin } from './checks/origin.ts'
 import { createRateCheck } from './checks/rate.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
+import { createCallBudget } from './core/bounded-transport.ts'
 import { createCore } from './core/core.ts'
 import { createGrants } from './core/grants.ts'
 import { createOrigins } from './core/origins.ts'
@@ -17,12 +18,13 @@ import { GatewayError, toGatewayError, unavailable } from './errors.ts'
 import { createEventHub } from './events/event-hub.ts'
 import { createEventStreams } from './events/event-streams.ts'
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
+import { boundConnections } from './plugins/connections.ts'
 import { answerFailures, sendFailure } from './plugins/failures.ts'
 import { answerMalformedRequest, takeOverNodeAnswers } from './plugins/malformed-requests.ts'
 import { logRequests } from './plugins/request-log.ts'
 import { countRequests } from './plugins/request-metrics.ts'
 import { traceRequests } from './plugins/request-span.ts'
-import { setSecurityHeaders } from './plugins/security-headers.ts'
+import { SECURITY_HEADERS, setSecurityHeaders } from './plugins/security-headers.ts'
 import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
 import { acceptJsonBodies } from './request-body.ts'
 import { healthRoutes } from './routes/health.ts'
@@ -33,6 +35,9 @@ import { WIDGET_PREFIX, widgetRoutes } from './routes/widget.ts'
 import { ajvOptions, validationError } from './schemas/validation.ts'
 import { createSendBatcher } from './send-batcher.ts'
 import { createSharedBuckets } from './shared-rate-limiter.ts'
+
+/** How often connections are looked at for requests that take too long to arrive. */
+const CONNECTIONS_CHECK_MS = 1_000
 
 /** The gateway: the public JSON and SSE contract in front of the cores. It listens when told to. */
 export function createGateway(deps: {
@@ -47,10 +52,18 @@ export function createGateway(deps: {
   const { config, cores, logger, staticFolders = {}, clock = systemClock(), random = Math.random } = deps
   const { metrics = createGatewayMetrics() } = deps
   const { now } = clock
-  const core = createCore({ cores, token: config.CORE_TOKEN, deadlineMs: config.CORE_DEADLINE_MS, now })
+  const budget = createCallBudget(config.CORE_CALLS_MAX)
+  const core = createCore({ cores, token: config.CORE_TOKEN, budget, deadlineMs: config.CORE_DEADLINE_MS, now })
   const origins = createOrigins({ core, freshMs: config.ORIGIN_FRESH_MS, max: config.ORIGINS_MAX, now })
   const grants = createGrants({ core, max: config.GRANTS_MAX, recheckMs: config.GRANT_RECHECK_MS, now })
-  const batcher = createSendBatcher({ core, rpcsMax: config.SEND_RPCS_MAX, queueMax: config.SEND_QUEUE_MAX, metrics })
+  const batcher = createSendBatcher({
+    core,
+    rpcsMax: config.SEND_RPCS_MAX,
+    queueMax: config.SEND_QUEUE_MAX,
+    waitMaxMs: config.CORE_DEADLINE_MS,
+    now,
+    metrics,
+  })
   const hub = createEventHub({ core, clock, random, logger, metrics, orphanMs: config.STREAM_ORPHAN_SECONDS * 1000 })
   const streams = createEventStreams({ hub, config, clock, random, metrics })
   const sharedBuckets =
@@ -66,13 +79,18 @@ export function createGateway(deps: {
     trustProxy: trustedProxies(config),
     requestTimeout: config.REQUEST_TIMEOUT_MS,
     return503OnClosing: false,
-    http: { requireHostHeader: false },
+    http: {
+      requireHostHeader: false,
+      maxHeaderSize: config.HEADERS_MAX_BYTES,
+      headersTimeout: Math.min(config.HEADERS_TIMEOUT_MS, config.REQUEST_TIMEOUT_MS),
+      connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
+    },
     routerOptions: { maxParamLength: 128 },
     ajv: ajvOptions,
     schemaErrorFormatter: validationError,
     clientErrorHandler: answerMalformedRequest,
     frameworkErrors: async (error, request, reply) => {
-      reply.header('x-correlation-id', request.id)
+      reply.headers({ 'x-correlation-id': request.id, ...SECURITY_HEADERS })
       if (request.raw.url?.startsWith(`${WIDGET_PREFIX}/`)) await allowKnownOrigin(origins, reply)
       const failure = toGatewayError(error)
       metrics.failures.inc({ code: failure.code })
@@ -111,6 +129,9 @@ export function createGateway(deps: {
   answerFailures(app, config.BODY_LIMIT_BYTES, metrics)
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
   takeOverNodeAnswers(app)
+  if (config.TRUST_PROXY === false) {
+    boundConnections(app, Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR))
+  }
   logRequests(app)
   countRequests(app, metrics)
   setSecurityHeaders(app)
@@ -128,7 +149,7 @@ export function createGateway(deps: {
   })
   const checkRate = createRateCheck(config, { now, metrics, shared: sharedBuckets })
   app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
-  if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, cores, checkRate })
+  if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, cores, budget, checkRate })
   app.register(widgetRoutes, {
     prefix: WIDGET_PREFIX,
     config,

@@ -141,6 +141,15 @@ describe('the checks of a request', () => {
   })
 
   test.each([
+    ['arrays', `${'['.repeat(30_000)}${']'.repeat(30_000)}`],
+    ['objects', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
+  ])('refuse a page context of %s in each other, as deep as a body goes', async (_, body) => {
+    const { call } = await startTestGateway()
+    const response = await call('POST', '/context/page', { body })
+    expect([response.status, await response.json()]).toMatchObject([400, { code: 'ValidationFailed' }])
+  })
+
+  test.each([
     ['limit=0', '/limit', 'minimum'],
     ['limit=101', '/limit', 'maximum'],
     ['limit=5.0', '/limit', 'type'],

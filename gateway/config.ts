@@ -71,9 +71,23 @@ export const SettingsSchema = Type.Object({
   PAGE_CONTEXT_MAX_BYTES: whole(4_096, 256, 1e6, 'Largest page context; the cores have the same setting.'),
   HISTORY_PAGE_MAX: whole(100, 1, 1_000, 'Most messages in a page of history; the cores have the same setting.'),
   SCREENSHOT_MAX_BYTES: whole(5_242_880, 1024, 1e8, 'Largest screenshot; the cores have the same setting.'),
-  REQUEST_TIMEOUT_MS: whole(30_000, 1000, 600_000, 'Time that a request may take to arrive.'),
+  HEADERS_MAX_BYTES: whole(16_384, 2048, 1e6, 'Largest request line and headers together.'),
+  HEADERS_TIMEOUT_MS: whole(10_000, 1000, 600_000, 'Time that the headers of a request may take to arrive.'),
+  REQUEST_TIMEOUT_MS: whole(30_000, 1000, 600_000, 'Time that a request may take to arrive; the headers no longer.'),
+  CONNECTIONS_PER_ADDRESS: whole(
+    500,
+    1,
+    1e6,
+    'Open connections of one client address, times RATE_LIMIT_FACTOR. Behind trusted proxies it is theirs to bound.',
+  ),
 
-  CORE_DEADLINE_MS: whole(10_000, 100, 120_000, 'Longest that one call to a core may take.'),
+  CORE_DEADLINE_MS: whole(
+    10_000,
+    100,
+    120_000,
+    'Longest that one call to a core may take, and a send wait for its turn.',
+  ),
+  CORE_CALLS_MAX: whole(1_000, 1, 1e6, 'Calls to the cores that may be under way, sends apart; beyond it 503.'),
   ORIGIN_FRESH_MS: whole(
     5_000,
     0,

@@ -5,6 +5,9 @@ import { message, startTestGateway } from './test-gateway.ts'
 
 const create = { publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1' }
 
+/** Other tests may have the machine. */
+const patience = { timeout: 30_000 }
+
 describe('the configuration', () => {
   test('is exactly what the contract lists, cacheable, and not sent twice', async () => {
     const { call } = await startTestGateway()
@@ -118,7 +121,7 @@ describe('messages', () => {
   })
 
   test('that come together share calls, and each gets its own answer', async () => {
-    const { call, core } = await startTestGateway({ env: { RATE_LIMIT_FACTOR: '1000' } })
+    const { call, core, waitingSends } = await startTestGateway({ env: { RATE_LIMIT_FACTOR: '1000' } })
     core.grants.set('grant-2', 'ok')
     await call('GET', '/messages')
     await call('GET', '/messages', { headers: { authorization: 'Bearer grant-2' } })
@@ -134,8 +137,9 @@ describe('messages', () => {
       const authorization = index % 10 === 3 ? 'Bearer grant-2' : 'Bearer grant-1'
       return call('POST', '/messages', { headers: { 'idempotency-key': id, authorization }, body: message(id) })
     })
-    await expect.poll(() => core.count('sendVisitorMessages')).toBe(2)
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    await expect.poll(() => core.count('sendVisitorMessages'), patience).toBe(2)
+    const underWay = core.calls.flatMap(({ request }) => (request as { messages?: unknown[] })?.messages ?? []).length
+    await expect.poll(waitingSends, patience).toBe(sends.length - underWay)
     release.resolve()
     for (const [index, sent] of (await Promise.all(sends)).entries()) {
       const refused = index % 10 === 3
@@ -172,6 +176,22 @@ describe('messages', () => {
     release.resolve()
     const statuses = await Promise.all([first, ...others].map(async (response) => (await response).status))
     expect(statuses.sort()).toEqual([202, 202, 503])
+  })
+
+  test('that waited too long for their turn are shed, and not sent after all', async () => {
+    const env = { SEND_RPCS_MAX: '1', CORE_DEADLINE_MS: '2000' }
+    const { call, core, clock, waitingSends } = await startTestGateway({ env })
+    const { promise: never } = Promise.withResolvers<never>()
+    core.onSend = () => never
+    const send = (id: string) =>
+      call('POST', '/messages', { body: message(id), headers: { 'idempotency-key': id } }).then(({ status }) => status)
+    const first = send('op-1')
+    await expect.poll(() => core.count('sendVisitorMessages')).toBe(1)
+    const late = send('op-2')
+    await expect.poll(waitingSends, patience).toBe(1)
+    clock.advance(2_000)
+    expect([await first, await late]).toEqual([503, 503])
+    expect(core.count('sendVisitorMessages')).toBe(1)
   })
 
   test('of the history have only the fields they have', async () => {

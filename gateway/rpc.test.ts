@@ -298,6 +298,13 @@ describe('/rpc lets through', () => {
     expect([...preflight.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([])
   })
 
+  test('no bytes that are no message: they are the caller’s mistake, and nobody’s 500', async () => {
+    const { post, remote } = await start()
+    const broken = await post(SEND, { 'content-type': 'application/proto' }, '\u00ff\u00ff')
+    expect([broken.status, await broken.json()]).toMatchObject([400, { code: 'invalid_argument' }])
+    expect(remote.calls).toEqual([])
+  })
+
   test('no body beyond its bound, and no session in the URL', async () => {
     const { post, remote } = await start()
     const large = await post(SEND, {}, JSON.stringify({ body: 'x'.repeat(70_000) }))

@@ -16,6 +16,7 @@ export interface SendBatcher {
 
 interface Waiting {
   message: VisitorMessage
+  since: number
   origin: Context
   accept: (message: AcceptedMessage) => void
   refuse: (error: Error) => void
@@ -29,12 +30,15 @@ const CONTEXT_MAX_BYTES = 4096
 /**
  * Groups concurrent sends into shared calls, without a timer: whatever arrived while the calls before were in flight is
  * the next one. A failed call fails each of its messages with a retryable `ServiceUnavailable`, since the outcome is
- * unknown and the operation id makes a repeat safe; so does a full queue, at once.
+ * unknown and the operation id makes a repeat safe; so does a full queue, at once, and the wait for a turn that lasts
+ * `waitMaxMs`: behind calls that fail only at their deadlines a queue would be far longer than anybody waits.
  */
 export function createSendBatcher(options: {
   core: Core
   rpcsMax: number
   queueMax: number
+  waitMaxMs: number
+  now: () => number
   metrics: GatewayMetrics
 }): SendBatcher {
   const { sendBatchSize, sendQueueLength } = options.metrics
@@ -42,6 +46,7 @@ export function createSendBatcher(options: {
   let inFlight = 0
 
   function dispatch(): void {
+    refuseLate()
     while (inFlight < options.rpcsMax && queue.length > 0) {
       const size = batchSize(queue)
       const batch = queue.slice(0, size)
@@ -56,6 +61,14 @@ export function createSendBatcher(options: {
     }
   }
 
+  /** The queue is in the order of arrival. */
+  function refuseLate(): void {
+    const begin = options.now() - options.waitMaxMs
+    const late = queue.findIndex(({ since }) => since > begin)
+    for (const { refuse } of queue.splice(0, late < 0 ? queue.length : late)) refuse(unavailable())
+    sendQueueLength.set(queue.length)
+  }
+
   async function deliver(batch: Waiting[]): Promise<void> {
     try {
       // The call is nobody's alone, so it has a correlation of its own.
@@ -64,7 +77,7 @@ export function createSendBatcher(options: {
       const { results } = await inSpan(
         'send batch',
         { ...batchOrigin(batch.map(({ origin }) => origin)), attributes: { 'service.batch.size': batch.length } },
-        () => options.core.messaging.sendVisitorMessages({ messages }, { headers }),
+        () => options.core.sends.sendVisitorMessages({ messages }, { headers }),
       )
       for (const [index, waiting] of batch.entries()) settle(waiting, results[index])
     } catch (error) {
@@ -76,7 +89,7 @@ export function createSendBatcher(options: {
     send(message) {
       if (queue.length >= options.queueMax) return Promise.reject(unavailable())
       return new Promise((accept, refuse) => {
-        queue.push({ message, origin: activeContext(), accept, refuse })
+        queue.push({ message, since: options.now(), origin: activeContext(), accept, refuse })
         sendQueueLength.set(queue.length)
         // Requests of the same turn of the event loop go together.
         if (queue.length === 1) setImmediate(dispatch)

@@ -52,6 +52,8 @@ export function createTestCore() {
       request: SendVisitorMessagesRequest,
     ) => ReturnType<typeof answerSends> | Promise<ReturnType<typeof answerSends>>,
     onSubscribe: openSubscription,
+    /** What the history waits for. */
+    onList: async () => {},
     /** What the core says of an assertion: nothing when it is good. */
     refuseAssertion: undefined as PublicErrorCode | undefined,
     /** What each upload brought, part by part. */
@@ -257,9 +259,10 @@ export function createTestCore() {
         note('sendVisitorMessages', request, context)
         return { results: await core.onSend(request) }
       },
-      listVisitorMessages(request, context) {
+      async listVisitorMessages(request, context) {
         note('listVisitorMessages', request, context)
         verify(request.credentials)
+        await core.onList()
         return { messages: [MESSAGE], hasMore: false, lastSequence: 9, oldestSequence: 1 }
       },
       async *watchEvents(requests, context) {

@@ -5,6 +5,7 @@ import { createCorePool } from '../core-client/core-pool.ts'
 import { createGateway } from './app.ts'
 import type { Clock } from './clock.ts'
 import { readConfig } from './config.ts'
+import { createGatewayMetrics } from './metrics.ts'
 import type { StaticFolders } from './routes/static-files.ts'
 import { WIDGET_PREFIX } from './routes/widget.ts'
 import { createTestCore, GRANT, SITE, type TestCore } from './test-core.ts'
@@ -46,6 +47,7 @@ export async function startTestGateway(
   const cores = options.cores ?? [createTestCore()]
   const clock = createTestClock()
   const lines: string[] = []
+  const metrics = createGatewayMetrics()
   const config = readConfig({ CORE_TOKEN: 'service-token-of-tests', ...options.env })
   const pool = createCorePool({
     cores: Array.from({ length: Math.max(cores.length, config.CORE_URLS.length) }, (_, index) => ({
@@ -62,6 +64,7 @@ export async function startTestGateway(
     ...(options.staticFolders && { staticFolders: options.staticFolders }),
     clock,
     random: () => 0.5,
+    metrics,
   })
   await gateway.listen({ port: 0, host: '127.0.0.1' })
   onTestFinished(async () => {
@@ -76,6 +79,8 @@ export async function startTestGateway(
     cores,
     clock,
     lines,
+    /** Sends that wait for their turn. */
+    waitingSends: async () => (await metrics.sendQueueLength.get()).values[0]?.value ?? 0,
     url,
     port,
     /** A call of the widget API as a well-behaved browser makes it, with what the test changes. */

@@ -8,15 +8,21 @@ import { ServiceError } from '../errors.ts'
 const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'who calls' })
 
 /**
- * Lets a call through when its token holds the scope that the proto names for the method. What it streams ends with the
- * token: `Unauthenticated`.
+ * Lets a call through when its token holds the scope that the proto names for the method. It runs before anything of the
+ * request is read, so that nobody else's bytes are taken in or decoded.
  */
-export function accessInterceptor(access: Access, now: () => number): Interceptor {
+export function accessGate(access: Access): (context: HandlerContext) => Promise<void> {
+  return async ({ method, requestHeader, values }) => {
+    values.set(callerKey, await access.authenticate(requestHeader.get('authorization'), getOption(method, scope)))
+  }
+}
+
+/** What a call streams ends with the caller's token: `Unauthenticated`. */
+export function tokenEndInterceptor(now: () => number): Interceptor {
   return (next) => async (request) => {
-    const caller = await access.authenticate(request.header.get('authorization'), getOption(request.method, scope))
-    request.contextValues.set(callerKey, caller)
+    const caller = request.contextValues.get(callerKey)
     const response = await next(request)
-    if (!response.stream || caller.expiresAt === Number.POSITIVE_INFINITY) return response
+    if (!response.stream || !caller || caller.expiresAt === Number.POSITIVE_INFINITY) return response
     return { ...response, message: endAt(caller.expiresAt, now, response.message) }
   }
 }

@@ -22,31 +22,36 @@ export function toErrorInfo({ code, retryAfter, issues }: ServiceError): ErrorIn
   })
 }
 
-/** Turns every failure of a service into a Connect error with an ErrorInfo detail, and logs those that are ours. */
-export function errorInterceptor(logger: Logger): Interceptor {
-  function convert(
-    error: unknown,
-    { url, header }: Pick<Parameters<ReturnType<Interceptor>>[0], 'url' | 'header'>,
-  ): ConnectError {
-    // A call that the caller gave up, or a message that was no message, is Connect's own to report.
-    if (error instanceof ConnectError) return error
-    const failure = toServiceError(error)
-    if (failure.code === ErrorCode.INTERNAL_ERROR || failure.code === ErrorCode.SERVICE_UNAVAILABLE) {
-      const correlationId = correlationIdOf(header)
-      logger.error({ procedure: url, correlationId, err: describe(failure.cause) }, 'call failed')
-    }
-    return new ConnectError(failure.message, connectCode(failure.code), undefined, [
-      { desc: ErrorInfoSchema, value: toErrorInfo(failure) },
-    ])
-  }
+/** What the log says of a call that failed. */
+interface FailedCall {
+  url: string
+  header: Headers
+}
 
+/** Any failure as a Connect error with an ErrorInfo detail. Those that are ours are logged. */
+export function connectErrorOf(error: unknown, { url, header }: FailedCall, logger: Logger): ConnectError {
+  // A call that the caller gave up, or a message that was no message, is Connect's own to report.
+  if (error instanceof ConnectError) return error
+  const failure = toServiceError(error)
+  if (failure.code === ErrorCode.INTERNAL_ERROR || failure.code === ErrorCode.SERVICE_UNAVAILABLE) {
+    const correlationId = correlationIdOf(header)
+    logger.error({ procedure: url, correlationId, err: describe(failure.cause) }, 'call failed')
+  }
+  return new ConnectError(failure.message, connectCode(failure.code), undefined, [
+    { desc: ErrorInfoSchema, value: toErrorInfo(failure) },
+  ])
+}
+
+/** Turns every failure of a service into a Connect error. */
+export function errorInterceptor(logger: Logger): Interceptor {
   return (next) => async (request) => {
+    const convert = (error: unknown) => connectErrorOf(error, request, logger)
     try {
       const response = await next(request)
       if (!response.stream) return response
-      return { ...response, message: convertStream(response.message, (error) => convert(error, request)) }
+      return { ...response, message: convertStream(response.message, convert) }
     } catch (error) {
-      throw convert(error, request)
+      throw convert(error)
     }
   }
 }

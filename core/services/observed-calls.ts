@@ -1,4 +1,4 @@
-import { ConnectError, type Interceptor } from '@connectrpc/connect'
+import { ConnectError, type HandlerContext, type Interceptor } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { contextOf, inSpan, SpanKind } from '../../observability/tracing.ts'
@@ -46,6 +46,11 @@ async function* counted<T>(messages: AsyncIterable<T>, count: (error?: unknown) 
   } finally {
     count(failure)
   }
+}
+
+/** Counts a call that was turned away before it was one: by its token, or by the bound on what is under way. */
+export function countRefusal({ calls }: CoreMetrics, { service, method }: HandlerContext, error: unknown): void {
+  calls.inc({ service: service.typeName, method: method.name, code: codeOf(error) })
 }
 
 /** The public code, or what Connect itself had to report. */

@@ -1,11 +1,12 @@
 import type { ConnectRouter, ConnectRouterOptions } from '@connectrpc/connect'
 import type { CoreContext } from '../context.ts'
-import { accessInterceptor } from './caller.ts'
+import { callBound } from './call-bound.ts'
+import { accessGate, tokenEndInterceptor } from './caller.ts'
 import { commandService } from './command.ts'
-import { errorInterceptor } from './connect-errors.ts'
+import { connectErrorOf, errorInterceptor } from './connect-errors.ts'
 import { leadService } from './lead.ts'
 import { messagingService } from './messaging.ts'
-import { observeCalls } from './observed-calls.ts'
+import { countRefusal, observeCalls } from './observed-calls.ts'
 import { privacyService } from './privacy.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
@@ -23,9 +24,21 @@ export function coreRoutes(core: CoreContext): (router: ConnectRouter) => void {
 }
 
 /** Options for whatever serves the routes. Messages are not compressed: between parts it costs more than it saves. */
-export function coreRouterOptions({ access, logger, metrics, now }: CoreContext): ConnectRouterOptions {
+export function coreRouterOptions({ access, config, logger, metrics, now }: CoreContext): ConnectRouterOptions {
+  const admit = accessGate(access)
+  const takeOn = callBound(config.CALLS_MAX)
   return {
-    interceptors: [observeCalls(metrics, logger), errorInterceptor(logger), accessInterceptor(access, now)],
+    async requestGate(context) {
+      try {
+        await admit(context)
+        takeOn(context)
+      } catch (error) {
+        const refusal = connectErrorOf(error, { url: context.url, header: context.requestHeader }, logger)
+        countRefusal(metrics, context, refusal)
+        throw refusal
+      }
+    },
+    interceptors: [observeCalls(metrics, logger), errorInterceptor(logger), tokenEndInterceptor(now)],
     readMaxBytes: 16 * 1024 * 1024,
     acceptCompression: [],
   }

@@ -20,7 +20,25 @@ export const migrations: Migration[] = [
     // What the version before wrote since then.
     contract: nameSessions,
   },
+  {
+    number: 2,
+    name: 'conversations have the session of their last message with its place, and their status from their last closing',
+    expand: placeLastSessions,
+    async contract(db) {
+      await placeLastSessions(db)
+      const outdated = { $or: [{ lastSessionId: { $exists: true } }, { status: { $exists: true } }] }
+      await db.collection('conversations').updateMany(outdated, { $unset: { lastSessionId: '', status: '' } })
+    },
+  },
 ]
+
+async function placeLastSessions(db: Db) {
+  await db
+    .collection('conversations')
+    .updateMany({ lastSessionId: { $type: 'string' }, lastSession: { $exists: false } }, [
+      { $set: { lastSession: { sequence: '$lastSequence', sessionId: '$lastSessionId' } } },
+    ])
+}
 
 async function nameSessions(db: Db) {
   await db

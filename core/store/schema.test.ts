@@ -1,6 +1,7 @@
 import { MongoClient } from 'mongodb'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
+import { createConversationStore } from './conversations.ts'
 import { openDatabase } from './database.ts'
 import { createMigrationLock } from './migration-lock.ts'
 import { isReady, migrate, schemaStatus } from './schema.ts'
@@ -19,7 +20,7 @@ describe('a database', () => {
     const before = await schemaStatus(db)
     expect(isReady(before)).toBe(false)
     expect(before.missing).toContain('events.by_sequence')
-    expect(before.toExpand.map(({ number }) => number)).toEqual([1])
+    expect(before.toExpand.map(({ number }) => number)).toEqual([1, 2])
     expect((await db.listCollections().toArray()).length).toBe(0)
     expect(isReady(await migrate(db))).toBe(true)
     expect(isReady(await schemaStatus(db))).toBe(true)
@@ -43,7 +44,7 @@ describe('a database', () => {
 describe('a migration', () => {
   it('changes what the version before wrote, and its second half what that wrote beside it', async () => {
     await db.collection('idempotency').insertOne(record('before'))
-    expect((await migrate(db)).toContract.map(({ number }) => number)).toEqual([1])
+    expect((await migrate(db)).toContract.map(({ number }) => number)).toEqual([1, 2])
     await db.collection('idempotency').insertOne(record('beside'))
     const sessionIds = async () =>
       Object.fromEntries(
@@ -54,11 +55,24 @@ describe('a migration', () => {
     expect(await sessionIds()).toEqual({ before: ['ses_before'], beside: ['ses_beside'] })
   })
 
+  it('leaves conversations that tell their last session and their status as before', async () => {
+    const _id = 'cnv_migrated' as never
+    const stored = { workspaceId: 'ws_1', lastSequence: 4, lastSessionId: 'ses_1', closedSequence: 5, status: 'closed' }
+    await db.collection('conversations').insertOne({ _id, ...stored })
+    const conversations = createConversationStore({ conversations: db.collection('conversations') })
+    for (const contract of [false, true]) {
+      await migrate(db, { contract })
+      expect(await conversations.find(['cnv_migrated'])).toMatchObject([{ lastSessionId: 'ses_1', status: 'closed' }])
+    }
+    expect(Object.keys((await db.collection('conversations').findOne({ _id }))!)).not.toContain('status')
+  })
+
   it('runs once, however many begin at once', async () => {
     await Promise.all(Array.from({ length: 4 }, () => migrate(db)))
-    const [first] = await db.collection('migrations').find().toArray()
+    const first = await db.collection('migrations').find().toArray()
     await migrate(db)
-    expect(await db.collection('migrations').find().toArray()).toEqual([first])
+    expect(first.length).toBe(2)
+    expect(await db.collection('migrations').find().toArray()).toEqual(first)
     expect(await db.collection('locks').countDocuments()).toBe(0)
   })
 })

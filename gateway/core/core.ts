@@ -7,6 +7,7 @@ import { createAuthorizedTransport } from '../../core-client/authorized-transpor
 import type { CorePool, Core as PooledCore } from '../../core-client/core-pool.ts'
 import { createFailoverTransport } from '../../core-client/failover-transport.ts'
 import { createTracedTransport } from '../../core-client/traced-transport.ts'
+import { type CallBudget, createBoundedTransport } from './bounded-transport.ts'
 
 /** The cores, as the routes see them: one. */
 export interface Core {
@@ -14,6 +15,8 @@ export interface Core {
   messaging: Client<typeof MessagingService>
   commands: Client<typeof CommandService>
   leads: Client<typeof LeadService>
+  /** Sends, which have a queue and a bound of their own. */
+  sends: Pick<Client<typeof MessagingService>, 'sendVisitorMessages'>
   /** Each of them, for what is bound to one. */
   pool: CorePool
   /** The event call of one core, since a stream cannot change cores by itself. */
@@ -25,20 +28,28 @@ export interface Core {
 const READINESS_FRESH_MS = 1_000
 const READINESS_DEADLINE_MS = 2_000
 
-/** Clients of the cores: service token on every call, a deadline on every unary one, failover between cores. */
-export function createCore(options: { cores: CorePool; token: string; deadlineMs: number; now: () => number }): Core {
+/** Clients of the cores: service token on every call, a deadline on every unary one, failover between cores, a bound on what is under way. */
+export function createCore(options: {
+  cores: CorePool
+  token: string
+  budget: CallBudget
+  deadlineMs: number
+  now: () => number
+}): Core {
   const { cores, token, deadlineMs } = options
   const failover = createTracedTransport(
     createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token),
   )
-  const sessions = createClient(SessionService, failover)
+  const bounded = createBoundedTransport(failover, options.budget)
+  const sessions = createClient(SessionService, bounded)
   let readiness: { at: number; answer: Promise<boolean> } | undefined
 
   return {
     sessions,
-    messaging: createClient(MessagingService, failover),
-    commands: createClient(CommandService, failover),
-    leads: createClient(LeadService, failover),
+    messaging: createClient(MessagingService, bounded),
+    commands: createClient(CommandService, bounded),
+    leads: createClient(LeadService, bounded),
+    sends: createClient(MessagingService, failover),
     pool: cores,
     watcherOf: ({ transport }) => createClient(MessagingService, createAuthorizedTransport(transport, token)),
     isReady() {

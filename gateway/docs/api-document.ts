@@ -82,7 +82,7 @@ export async function describeApi(app: FastifyInstance, ...prefixes: string[]): 
 function finish(generated: object): object {
   const document = copyOf(generated) as Document
   for (const operations of Object.values(document.paths)) {
-    for (const operation of Object.values(operations)) finishOperation(operation)
+    for (const [method, operation] of Object.entries(operations)) finishOperation(method, operation)
   }
   document.components = {
     ...document.components,
@@ -91,7 +91,7 @@ function finish(generated: object): object {
   return copyOf(document)
 }
 
-function finishOperation(operation: Operation): void {
+function finishOperation(method: string, operation: Operation): void {
   const config = operation['x-route'] ?? {}
   delete operation['x-route']
   operation.parameters = [...(operation.parameters ?? []), ...parametersOf(config)]
@@ -102,7 +102,8 @@ function finishOperation(operation: Operation): void {
     if (status === '304') answer.description = 'What the browser has is current.'
     answer.headers = headersOfAnswer(config, Number(status))
   }
-  const codes = errorsOf(config, operation.requestBody !== undefined)
+  // What a body can be refused for, it is also where none was asked for.
+  const codes = errorsOf(config, operation.requestBody !== undefined || method === 'delete')
   const byStatus = Map.groupBy(
     publicErrors().filter(({ code }) => codes.has(code)),
     ({ httpStatus }) => httpStatus,

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import { correlationIdOf } from '../correlation.ts'
 import { GatewayError } from '../errors.ts'
+import { rawAnswer } from './raw-answer.ts'
 
 /** Answers what Node's parser refuses before there is a request: broken HTTP, overlong headers, a request too slow. */
 export function answerMalformedRequest(error: NodeJS.ErrnoException, socket: Socket): void {
@@ -25,23 +25,6 @@ function malformed(code: string | undefined): GatewayError {
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return new GatewayError('PayloadTooLarge')
   const rule = code === 'HPE_HEADER_OVERFLOW' ? 'headerSize' : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'timeout' : 'http'
   return new GatewayError('ValidationFailed', { issues: [{ path: '', rule }] })
-}
-
-function rawAnswer(failure: GatewayError): string {
-  const correlationId = correlationIdOf({ headers: {} })
-  const body = JSON.stringify(failure.envelope(correlationId))
-  const { allow } = failure.details
-  return [
-    `HTTP/1.1 ${failure.rule.httpStatus} ${failure.code}`,
-    'Content-Type: application/json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    `X-Correlation-Id: ${correlationId}`,
-    'Cache-Control: no-store',
-    ...(allow === undefined ? [] : [`Allow: ${allow.join(', ')}`]),
-    'Connection: close',
-    '',
-    body,
-  ].join('\r\n')
 }
 
 /** Node keeps the response that a socket is busy with in a field of its own; there is no public way to ask. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 
 /** For answers that are data and never a page. A page sets its own on its route. */
-const SECURITY_HEADERS = {
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': "default-src 'none';frame-ancestors 'none'",
   // Pages of other origins read these answers; CORS says which.
   'cross-origin-resource-policy': 'cross-origin',

@@ -1,12 +1,15 @@
 import type { IncomingMessage } from 'node:http'
+import { fromBinary } from '@bufbuild/protobuf'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import type { CorePool } from '../../core-client/core-pool.ts'
 import { type CoreTlsSettings, coreTlsFiles } from '../../core-client/core-tls.ts'
 import { traceparentOf } from '../../observability/tracing.ts'
+import { mediaTypeOf } from '../checks/content-type.ts'
 import { requireSameOrigin } from '../checks/same-origin.ts'
 import { refuseUrlCredentials } from '../checks/url-credentials.ts'
 import { operatorAuthorization } from '../checks/workspace-session.ts'
 import type { Config } from '../config.ts'
+import type { CallBudget } from '../core/bounded-transport.ts'
 import { GatewayError, unavailable } from '../errors.ts'
 import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
 import { readBody } from '../request-body.ts'
@@ -37,6 +40,7 @@ const ANSWER_HEADERS = [
 interface RpcDeps {
   config: Pick<Config, 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES' | keyof CoreTlsSettings>
   cores: CorePool
+  budget: CallBudget
   checkRate: preHandlerAsyncHookHandler
 }
 
@@ -44,7 +48,7 @@ interface RpcDeps {
  * POST /rpc/{service}/{method}: the operators' methods of the internal services, for the console in the browser. Connect
  * protocol only. The workspace session goes on to the core, which alone can verify it and says what it may do.
  */
-export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, cores, checkRate }) => {
+export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, cores, budget, checkRate }) => {
   const methods = operatorMethods()
   const open = new Set<MessageStream>()
   const proxy = createCoreProxy({ cores, tls: coreTlsFiles(config), deadlineMs: config.CORE_DEADLINE_MS })
@@ -72,7 +76,8 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, core
 
   app.post('/:service/:method', { config: { rate: 'rpc' } }, async (request, reply) => {
     const method = methodOf(request, methods)
-    const answer = await forward(proxy, method, request, reply)
+    requireMessage(method, request)
+    const answer = await budget.run(() => forward(proxy, method, request, reply))
     reply.code(answer.status)
     for (const name of ANSWER_HEADERS) {
       const value = answer.headers[name]
@@ -91,6 +96,19 @@ function methodOf({ params }: FastifyRequest, methods: ReadonlyMap<string, Opera
   const found = methods.get(`/${service}/${method}`)
   if (found === undefined) throw new GatewayError('NotFound')
   return found
+}
+
+/**
+ * A message in the binary form is one, else `ValidationFailed`. A core's library would call it an internal error, which it
+ * is not. Compressed ones and frames are the core's to read.
+ */
+function requireMessage({ input }: OperatorMethod, { headers, body }: FastifyRequest): void {
+  if (mediaTypeOf(headers['content-type'] ?? '') !== 'application/proto' || headers['content-encoding']) return
+  try {
+    fromBinary(input, body as Buffer)
+  } catch (cause) {
+    throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'protobuf' }], cause })
+  }
 }
 
 function forward(proxy: CoreProxy, method: OperatorMethod, request: FastifyRequest, reply: FastifyReply) {

@@ -1,4 +1,4 @@
-import { type DescService, getOption } from '@bufbuild/protobuf'
+import { type DescMessage, type DescService, getOption } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { OperatorScopeSchema, scope } from '#proto/access/v1/access_pb.js'
 import { CommandService } from '#proto/command/v1/command_pb.js'
@@ -14,6 +14,8 @@ export interface OperatorMethod {
   streaming: boolean
   /** May be sent a second time when nobody knows whether the first one arrived. */
   repeatable: boolean
+  /** What is sent to it. */
+  input: DescMessage
 }
 
 const SERVICES: DescService[] = [SessionService, MessagingService, CommandService, LeadService, WorkspaceService]
@@ -26,7 +28,7 @@ export function operatorMethods(): ReadonlyMap<string, OperatorMethod> {
     .map((method): OperatorMethod => {
       const path = `/${method.parent.typeName}/${method.name}`
       const repeatable = method.idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN
-      return { path, streaming: method.methodKind === 'server_streaming', repeatable }
+      return { path, streaming: method.methodKind === 'server_streaming', repeatable, input: method.input }
     })
   return new Map(methods.map((method) => [method.path, method]))
 }

@@ -21,10 +21,19 @@ export const ajvOptions: FastifyServerOptions['ajv'] = {
         keyword: 'maxJsonBytes',
         schemaType: 'number',
         errors: false,
-        validate: (limit: number, data: unknown) => Buffer.byteLength(JSON.stringify(data)) <= limit,
+        validate: isJsonWithin,
       },
     ],
   },
+}
+
+function isJsonWithin(limit: number, data: unknown): boolean {
+  try {
+    return Buffer.byteLength(JSON.stringify(data)) <= limit
+  } catch {
+    // Nested too deeply to be written.
+    return false
+  }
 }
 
 /** The public error of Ajv's: where and which rule, never the value. */

@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     root: join(import.meta.dirname, '../..'),
     include: ['test/chaos/*.chaos.ts'],
-    globalSetup: ['test/support/engine-setup.ts'],
+    globalSetup: ['test/support/process-output.ts', 'test/support/engine-setup.ts'],
     testTimeout: 3_600_000,
     hookTimeout: 60_000,
     teardownTimeout: 20_000,

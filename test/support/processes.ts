@@ -1,5 +1,5 @@
-import { afterAll } from 'vitest'
-import { stopStarted } from './spawned-process.ts'
+import { afterAll, inject } from 'vitest'
+import { keepOutputIn, stopStarted } from './spawned-process.ts'
 
 export {
   freePort,
@@ -9,5 +9,6 @@ export {
   startProcess,
 } from './spawned-process.ts'
 
+keepOutputIn(inject('processOutput'))
 // Whatever still runs at the end of the test file is stopped then.
 afterAll(stopStarted)

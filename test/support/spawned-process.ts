@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { appendFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -42,6 +43,13 @@ export type StartedProcess = {
   stop(): Promise<void>
 }
 
+let outputFolder: string | undefined
+
+/** From now on, what each process writes is kept in a file of this folder, too. */
+export function keepOutputIn(folder: string): void {
+  outputFolder = folder
+}
+
 /** All that run, in this test file or this program: each has the module to itself. */
 const started = new Set<StartedProcess>()
 
@@ -71,9 +79,11 @@ export const startProcess = async (spec: ProcessSpec): Promise<StartedProcess> =
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   let written = ''
+  const kept = outputFolder && join(outputFolder, `${name.replace(/\W+/g, '-')}-${child.pid}.log`)
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text) => {
       written += text
+      if (kept) appendFileSync(kept, text)
     })
   }
   const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve, reject) => {

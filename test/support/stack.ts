@@ -51,7 +51,8 @@ export async function startStack({
   const shared = {
     DATA_DIR: dataDir,
     ...(database && { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }),
-    LOG_LEVEL: 'warn',
+    // All of it is searched for what must not be in a log, at the end of the run.
+    LOG_LEVEL: 'trace',
     ...env,
   }
 

@@ -64,10 +64,39 @@ it.each(['not json', 'null', '{"sequence":"1","data":{}}', '{"sequence":1}', '[]
   },
 )
 
-it('breaks off rather than hold an endless event', async () => {
+it.each([
+  ['text', `data: ${'x'.repeat(1_100_000)}`],
+  ['lines', `data: ${'x'.repeat(1000)}\n`.repeat(1100)],
+  ['fields that mean nothing', Array.from({ length: 1100 }, (_, index) => `x${index}: ${'x'.repeat(1000)}\n`).join('')],
+])('breaks off rather than hold an event with an endless amount of %s', async (_, text) => {
   const { callbacks } = collect()
-  const endless = new TextEncoder().encode(`data: ${'x'.repeat(1_100_000)}`)
-  await expect(readEvents(bodyOf(endless, 100_000), callbacks)).rejects.toThrow()
+  await expect(readEvents(bodyOf(new TextEncoder().encode(text), 100_000), callbacks)).rejects.toThrow()
+})
+
+it('reads past fields that it does not know, whatever they are called', async () => {
+  const { events, callbacks } = collect()
+  const odd = '__proto__: {"sequence":2}\nconstructor: x\ntoString\nfield: 1\n'
+  await readEvents(bodyOf(new TextEncoder().encode(odd + wire(1, 'whole')), 100_000), callbacks)
+  expect(events.map(({ sequence }) => sequence)).toEqual([1])
+})
+
+it('comes to an end with any bytes in any pieces', async () => {
+  const bytes = fc.oneof(
+    fc.uint8Array({ maxLength: 300 }),
+    fc
+      .array(fc.constantFrom('data:', 'id:', '\r', '\n', '\n\n', '\0', '\ufeff', '{', '"', ': hb ', '9'), {
+        maxLength: 80,
+      })
+      .map((parts) => new TextEncoder().encode(parts.join(''))),
+  )
+  await fc.assert(
+    fc.asyncProperty(bytes, fc.integer({ min: 1, max: 20 }), async (given, size) => {
+      const { events, callbacks } = collect()
+      await readEvents(bodyOf(given, size), callbacks)
+      for (const { sequence } of events) expect(Number.isSafeInteger(sequence)).toBe(true)
+    }),
+    { numRuns: 500 },
+  )
 })
 
 it('reads any stream as eventsource-parser does, in whatever pieces it comes', async () => {

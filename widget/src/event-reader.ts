@@ -28,6 +28,8 @@ export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: Re
   const reader = body.getReader()
   let rest = ''
   let fields: Record<string, string> = {}
+  /** Characters of the event so far, fields that mean nothing among them. */
+  let held = 0
   try {
     for (;;) {
       const { done, value } = await reader.read()
@@ -38,8 +40,7 @@ export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: Re
       const lines = rest.split(/\r\n|\n|\r(?!$)/)
       rest = lines.pop()!
       for (const line of lines) takeLine(line)
-      if (rest.length + (fields.data ?? '').length > longestEventCharacters)
-        throw new WidgetError('unexpected_response')
+      if (rest.length + held > longestEventCharacters) throw new WidgetError('unexpected_response')
     }
   } finally {
     await reader.cancel().catch(() => {})
@@ -50,6 +51,7 @@ export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: Re
     if (line === '') {
       const { id, event: type, data } = fields
       fields = {}
+      held = 0
       if (data === undefined) return
       const event = parseEvent(id, type, data)
       if (event) callbacks.onEvent(event)
@@ -58,6 +60,7 @@ export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: Re
       const heartbeat = /^hb (\d+)\s*$/.exec(text)
       if (heartbeat) callbacks.onHeartbeat(Number(heartbeat[1]))
     } else if (name !== 'retry') {
+      held += line.length
       fields[name] = name === 'data' && fields.data !== undefined ? `${fields.data}\n${text}` : text
     } else if (/^\d+$/.test(text)) {
       callbacks.onRetry(Number(text))

@@ -1,0 +1,169 @@
+import { randomUUID } from 'node:crypto'
+import type { DescMethod, DescMethodStreaming, DescMethodUnary } from '@bufbuild/protobuf'
+import { Code, ConnectError, createConnectRouter, createContextValues } from '@connectrpc/connect'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { readCoreConfig } from './config.ts'
+import { newId } from './ids.ts'
+import { inMemoryTransport } from './server.ts'
+import { coreRoutes } from './services/router.ts'
+import { createErasureStore } from './store/erasures.ts'
+import { site, type TestCores } from './test-core-context.ts'
+
+/** What stands in one workspace, for another one's operator to reach for. */
+export interface Things {
+  workspaceId: string
+  connectionId: string
+  siteKey: string
+  sessionId: string
+  conversationId: string
+  commandId: string
+  leadId: string
+  subscriptionId: string
+  attemptId: string
+  erasureId: string
+}
+
+const bySession = ({ sessionId }: Things) => ({ visitor: { by: { case: 'sessionId', value: sessionId } } })
+
+/**
+ * A request of each operator method about things of one workspace. A new method needs a line here: then it is known that
+ * no other workspace's operator gets through.
+ */
+export const requests: Record<string, (things: Things) => Record<string, unknown>> = {
+  'SessionService.GetSession': ({ sessionId }) => ({ sessionId }),
+  'SessionService.RevokeSession': ({ sessionId }) => ({ sessionId }),
+  'SessionService.BanVisitor': ({ sessionId }) => ({ sessionId, reason: 'Spam' }),
+  'SessionService.UnbanVisitor': ({ sessionId }) => ({ sessionId }),
+  'MessagingService.SendAgentMessage': ({ conversationId }) => ({
+    conversationId,
+    clientOperationId: randomUUID(),
+    body: 'Hello',
+    agent,
+  }),
+  'MessagingService.ListMessages': ({ conversationId }) => ({ conversationId }),
+  'MessagingService.GetConversation': ({ conversationId }) => ({ conversationId }),
+  'MessagingService.ListConversations': ({ workspaceId }) => ({ workspaceId }),
+  'MessagingService.WatchConversations': ({ workspaceId }) => ({ workspaceId }),
+  'MessagingService.SetTyping': ({ conversationId }) => ({ conversationId, state: 1, agent }),
+  'MessagingService.UpdateMessageState': ({ conversationId }) => ({ conversationId, upToSequence: 1, state: 'read' }),
+  'MessagingService.AssignAgent': ({ conversationId }) => ({ conversationId, agent }),
+  'MessagingService.UnassignAgent': ({ conversationId }) => ({ conversationId }),
+  'MessagingService.CloseConversation': ({ conversationId }) => ({ conversationId }),
+  'CommandService.RequestNavigation': ({ sessionId }) => ({ sessionId, url: `${site}/a` }),
+  'CommandService.RequestScreenshot': ({ sessionId }) => ({ sessionId }),
+  'CommandService.CancelCommand': ({ commandId }) => ({ commandId }),
+  'CommandService.GetCommand': ({ commandId }) => ({ commandId }),
+  'CommandService.ListCommands': ({ sessionId }) => ({ sessionId }),
+  'CommandService.GetScreenshot': ({ commandId }) => ({ commandId }),
+  'LeadService.CaptureLead': ({ workspaceId }) => ({ workspaceId, source: 'test', fields: { name: 'Ada' } }),
+  'LeadService.GetLead': ({ leadId }) => ({ leadId }),
+  'LeadService.ListLeads': ({ workspaceId }) => ({ workspaceId }),
+  'LeadService.CreateDeliveryAttempt': ({ leadId, subscriptionId }) => ({
+    leadId,
+    subscriptionId,
+    idempotencyKey: randomUUID(),
+  }),
+  'LeadService.RetryDeliveryAttempt': ({ attemptId }) => ({ attemptId, idempotencyKey: randomUUID() }),
+  'LeadService.ListDeliveryAttempts': ({ leadId }) => ({ leadId }),
+  'LeadService.ListDeliveries': ({ workspaceId }) => ({ workspaceId }),
+  'LeadService.CreateSubscription': ({ workspaceId }) => ({ workspaceId, destinationUrl }),
+  'LeadService.UpdateSubscription': ({ subscriptionId }) => ({ subscriptionId, automatic: true }),
+  'LeadService.RotateSubscriptionSecret': ({ subscriptionId }) => ({ subscriptionId }),
+  'LeadService.GetSubscription': ({ subscriptionId }) => ({ subscriptionId }),
+  'LeadService.ListSubscriptions': ({ workspaceId }) => ({ workspaceId }),
+  'WorkspaceService.CreateWorkspace': () => ({ name: 'Another' }),
+  'WorkspaceService.GetWorkspace': ({ workspaceId }) => ({ workspaceId }),
+  'WorkspaceService.CreateConnection': ({ workspaceId }) => ({ workspaceId, name: 'Another' }),
+  'WorkspaceService.ListConnections': ({ workspaceId }) => ({ workspaceId }),
+  'WorkspaceService.SetConnectionStatus': ({ connectionId }) => ({ connectionId, status: 1 }),
+  'WorkspaceService.CreateInstallation': ({ connectionId }) => ({ connectionId, origins: ['https://other.example'] }),
+  'WorkspaceService.UpdateInstallation': ({ siteKey }) => ({ siteKey, defaultLocale: 'de' }),
+  'WorkspaceService.ListInstallations': ({ workspaceId }) => ({ workspaceId }),
+  'WorkspaceService.RotateIdentitySecret': ({ siteKey }) => ({ siteKey }),
+  'WorkspaceService.ListWorkspaces': () => ({}),
+  'PrivacyService.ExportVisitor': bySession,
+  'PrivacyService.EraseVisitor': bySession,
+  'PrivacyService.GetErasure': ({ erasureId }) => ({ erasureId }),
+}
+
+const agent = { displayName: 'Ada' }
+const desk = { subject: 'desk' }
+/** An address, so that no name is asked for. */
+const destinationUrl = 'https://93.184.216.34/hook'
+
+/** The router knows every service that the core serves, so no method is left out. By name: `LeadService.GetLead`. */
+export function servedMethods(): [string, DescMethod][] {
+  const served = createConnectRouter({ grpc: false, grpcWeb: false })
+  coreRoutes({ config: readCoreConfig({}) } as never)(served)
+  return served.handlers.map(({ method }) => [`${method.parent.name}.${method.name}`, method])
+}
+
+/** Makes one of everything in the workspace of the cores. */
+export async function thingsOf(cores: TestCores, sessionId: string, conversationId: string): Promise<Things> {
+  const { core, workspaceId, connectionId, publicSiteKey: siteKey } = cores
+  const seen = { workspaceId, connectionId, siteKey, sessionId, conversationId }
+  await core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'Hello', agent })
+  const { content } = await core.commands.requestNavigation({ sessionId, url: `${site}/a` }, desk)
+  const leadId = await core.leads.capture({ workspaceId, source: 'test', fields: {} }, undefined)
+  const { commandId } = content
+  const settings = { workspaceId, destinationUrl, mappedFields: [], automatic: false }
+  const { subscription } = await core.leadSubscriptions.create(settings, desk)
+  const { subscriptionId } = subscription
+  const { attempt } = await core.deliveries.createAttempt(
+    { leadId, subscriptionId, idempotencyKey: randomUUID() },
+    desk,
+  )
+  const { attemptId } = attempt
+  const { erasureId } = await finishedErasure(cores, workspaceId)
+  return { ...seen, commandId, leadId, subscriptionId, attemptId, erasureId }
+}
+
+/** One that does not go on by itself while a test looks. */
+async function finishedErasure({ core }: TestCores, workspaceId: string) {
+  const store = createErasureStore(core.database.collections)
+  const at = new Date()
+  const erasureId = newId('ers')
+  const visitor = { workspaceId, browserIds: [], subjectIds: [] }
+  await store.insert(
+    { erasureId, workspaceId, stage: 'removed', requestedBy: 'desk', requestedAt: at, visitor, until: at },
+    new Date(at.getTime() + 60_000),
+  )
+  await store.finish(erasureId, at)
+  return { erasureId }
+}
+
+/** What the core says to a call: its Connect code and its public one. */
+export async function call(
+  { core }: Pick<TestCores, 'core'>,
+  method: DescMethod,
+  request: Record<string, unknown>,
+  authorization?: string,
+): Promise<string> {
+  const transport = inMemoryTransport(core)
+  const headers = new Headers(authorization === undefined ? {} : { authorization })
+  const stop = new AbortController()
+  try {
+    if (method.methodKind === 'unary') {
+      await transport.unary(method as DescMethodUnary, stop.signal, 20_000, headers, request, createContextValues())
+      return 'ok'
+    }
+    const input = (async function* () {
+      yield request
+    })()
+    const { message } = await transport.stream(
+      method as DescMethodStreaming,
+      stop.signal,
+      20_000,
+      headers,
+      input,
+      createContextValues(),
+    )
+    await message[Symbol.asyncIterator]().next()
+    return 'ok'
+  } catch (reason) {
+    const error = ConnectError.from(reason)
+    return `${Code[error.code]} ${error.findDetails(ErrorInfoSchema)[0]?.code ?? ''}`.trim()
+  } finally {
+    stop.abort()
+  }
+}

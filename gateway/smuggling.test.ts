@@ -1,0 +1,95 @@
+import { connect } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { SITE } from './test-core.ts'
+import { startTestGateway } from './test-gateway.ts'
+
+const PATH = '/api/integrations/v1/widget/messages'
+const HEAD = `POST ${PATH} HTTP/1.1\r\nHost: x\r\nOrigin: ${SITE}\r\nX-Service-Widget-Version: 1.0\r\nAuthorization: Bearer grant-1\r\nIdempotency-Key: op-1\r\nContent-Type: application/json\r\n`
+const BODY = '{"clientOperationId":"op-1","body":"Hello","contentType":"text"}'
+const LENGTH = `Content-Length: ${BODY.length}\r\n`
+const CHUNKED = 'Transfer-Encoding: chunked\r\n'
+const CHUNKS = `${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\n\r\n`
+/** What a proxy in front took for part of the body. */
+const HIDDEN = 'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
+
+const answersOf = (text: string) => text.split(/(?=HTTP\/1\.1 \d{3} )/).filter(Boolean)
+const envelopeOf = (answer: string) => JSON.parse(answer.slice(answer.indexOf('{'), answer.lastIndexOf('}') + 1))
+
+describe('a request whose end two servers may see in different places', () => {
+  test.each<[string, string]>([
+    ['a length and chunks', `${LENGTH}${CHUNKED}\r\n${CHUNKS}`],
+    ['chunks and a length', `${CHUNKED}Content-Length: 4\r\n\r\n${CHUNKS}`],
+    ['chunks and a length of nothing', `${CHUNKED}Content-Length: 0\r\n\r\n${CHUNKS}`],
+    ['two lengths', `${LENGTH}Content-Length: 0\r\n\r\n${BODY}`],
+    ['two lengths that agree', `${LENGTH}${LENGTH}\r\n${BODY}`],
+    ['two lengths in one header', `Content-Length: ${BODY.length}, 0\r\n\r\n${BODY}`],
+    ['a length with a sign', `Content-Length: +${BODY.length}\r\n\r\n${BODY}`],
+    ['a negative length', `Content-Length: -1\r\n\r\n${BODY}`],
+    ['a length in hex', `Content-Length: 0x${BODY.length.toString(16)}\r\n\r\n${BODY}`],
+    ['a length that overflows', `Content-Length: 18446744073709551680\r\n\r\n${BODY}`],
+    ['an empty length', `Content-Length:\r\n\r\n${BODY}`],
+    ['a length after a space', `Content-Length : ${BODY.length}\r\n\r\n${BODY}`],
+    ['a length in a folded header', `A: b\r\n Content-Length: 0\r\n${LENGTH}\r\n${BODY}`],
+    ['chunks that are not last', `Transfer-Encoding: chunked, identity\r\n\r\n${CHUNKS}`],
+    ['chunks twice', `Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n${CHUNKS}`],
+    ['an encoding nobody knows', `Transfer-Encoding: xchunked\r\n\r\n${CHUNKS}`],
+    ['an encoding after a tab and a control character', `Transfer-Encoding:\x0bchunked\r\n\r\n${CHUNKS}`],
+    ['a bare line feed between headers', `A: b\nContent-Length: 0\r\n${LENGTH}\r\n${BODY}`],
+    ['a bare carriage return in a header', `A: b\rContent-Length: 0\r\n${LENGTH}\r\n${BODY}`],
+    ['a null byte in a header', `A: b\0c\r\n${LENGTH}\r\n${BODY}`],
+    ['a header without a name', `: b\r\n${LENGTH}\r\n${BODY}`],
+    ['a chunk size that overflows', `${CHUNKED}\r\nffffffffffffffffff\r\n${BODY}\r\n0\r\n\r\n`],
+    ['a chunk size that is none', `${CHUNKED}\r\nxyz\r\n${BODY}\r\n0\r\n\r\n`],
+    ['a chunk that is longer than its size', `${CHUNKED}\r\n1\r\n${BODY}\r\n0\r\n\r\n`],
+    ['a bare line feed after a chunk size', `${CHUNKED}\r\n${BODY.length.toString(16)}\n${BODY}\r\n0\r\n\r\n`],
+  ])('is refused once, and what may be hidden in it is not answered: %s', async (_, rest) => {
+    const { raw, core } = await startTestGateway()
+    const answers = answersOf(await raw(`${HEAD}${rest}${HIDDEN}`))
+    expect(answers).toHaveLength(1)
+    expect(answers[0]).toMatch(/^HTTP\/1\.1 400 .*\r\nConnection: close\r\n/is)
+    expect(envelopeOf(answers[0]!)).toMatchObject({ code: 'ValidationFailed', retryable: false, terminal: false })
+    expect(core.count('sendVisitorMessages')).toBe(0)
+  })
+
+  test('is no trouble where it ends in one place only', async () => {
+    const { raw } = await startTestGateway()
+    for (const rest of [`${LENGTH}\r\n${BODY}`, `${CHUNKED}\r\n${CHUNKS}`]) {
+      const [sent, next] = answersOf(await raw(`${HEAD}${rest}${HIDDEN}`))
+      expect(sent).toMatch(/^HTTP\/1\.1 202 /)
+      expect(next).toMatch(/^HTTP\/1\.1 200 .*"status":"ok"/s)
+    }
+  })
+})
+
+test.each([
+  ['a length', `${LENGTH}\r\n${BODY.slice(0, 20)}`],
+  ['chunks', `${CHUNKED}\r\n${CHUNKS.slice(0, 20)}`],
+  ['nothing of it', `${LENGTH}\r\n`],
+])('a body that breaks off changes nothing (%s)', async (_, rest) => {
+  const { port, core, call } = await startTestGateway()
+  const answer = await new Promise<string>((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    let text = ''
+    socket.setEncoding('latin1').on('data', (chunk) => {
+      text += chunk
+    })
+    socket.on('close', () => resolve(text)).on('error', () => resolve(text))
+    socket.end(`${HEAD}${rest}`, 'latin1')
+  })
+  if (answer !== '') expect(envelopeOf(answer)).toMatchObject({ code: 'ValidationFailed' })
+  expect((await call('GET', '/messages')).status).toBe(200)
+  expect(core.count('sendVisitorMessages')).toBe(0)
+})
+
+test.each([
+  ['Authorization', 'Authorization: Bearer grant-1\r\nAuthorization: Bearer grant-2\r\n'],
+  ['Origin', 'Authorization: Bearer grant-1\r\nOrigin: https://evil.example\r\n'],
+])('a repeated %s does not change whose request it is', async (_, extra) => {
+  const { raw, core } = await startTestGateway()
+  core.grants.set('grant-2', 'ok')
+  const head = `GET ${PATH} HTTP/1.1\r\nHost: x\r\nOrigin: ${SITE}\r\nX-Service-Widget-Version: 1.0\r\nConnection: close\r\n`
+  const [answer = ''] = answersOf(await raw(`${head}${extra}\r\n`))
+  // The first one counts, or none: a second one is never mixed in, nor put in its place.
+  expect(answer).toMatch(/^HTTP\/1\.1 (200|400|401|403) /)
+  expect(JSON.stringify(core.calls.map(({ request }) => request ?? null))).not.toMatch(/grant-2|evil/)
+})

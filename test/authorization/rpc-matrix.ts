@@ -1,0 +1,48 @@
+import { type DescMethod, getOption } from '@bufbuild/protobuf'
+import { scope } from '#proto/access/v1/access_pb.js'
+import { operatorScopes } from '../../core/operator-scopes.ts'
+import type { TestCores } from '../../core/test-core-context.ts'
+import { call, requests, servedMethods, thingsOf } from '../../core/test-operator-calls.ts'
+import { signWorkspaceSession } from '../support/workspace-session.ts'
+import type { Row } from './matrix.ts'
+
+const everyScope = [...operatorScopes, 'visitors:act', 'deliveries:work']
+
+/** Of each internal method, what each caller gets. */
+export async function walkMethods(cores: TestCores): Promise<Map<string, Row>> {
+  const session = await cores.newSession()
+  const things = await thingsOf(cores, session.sessionId, session.conversationId)
+  const { workspaceId: elsewhere } = await cores.core.workspaces.createWorkspace('Elsewhere')
+  const operator = (claims: object, more: object = {}) =>
+    signWorkspaceSession({ claims: { wid: things.workspaceId, scope: everyScope.join(' '), ...claims }, ...more })
+  const service = (scopes: string[], lifetime?: number) =>
+    cores.core.access.issue({ subject: 'test', scopes, ...(lifetime === undefined ? {} : { lifetime }) })
+
+  const callers: Record<string, (method: DescMethod) => Promise<string | undefined> | string> = {
+    nobody: async () => undefined,
+    'no token': () => 'a.b.c',
+    'another key': () => operator({}, { key: new Uint8Array(32).fill(5) }),
+    'another audience': () => operator({ aud: 'service.widget.public-api' }),
+    'a visitor’s grant': () => session.accessGrant,
+    'a session that ended': () => operator({ exp: Math.floor(Date.now() / 1000) - 31 }),
+    'a service token that ended': (method) => service([getOption(method, scope)], -1),
+    'every other scope': (method) => operator({ scope: others(method).join(' ') }),
+    'a service token with every other scope': (method) => service(others(method)),
+    'another workspace': () => operator({ wid: elsewhere }),
+  }
+  const rows = new Map<string, Row>()
+  for (const [name, method] of servedMethods()) {
+    const row: Row = { scope: getOption(method, scope) }
+    for (const [caller, token] of Object.entries(callers)) {
+      const given = await token(method)
+      const authorization = given === undefined ? undefined : `Bearer ${given}`
+      const answer = await call(cores, method, requests[name]?.(things) ?? {}, authorization)
+      // The Connect code, then the public one.
+      row[caller] = answer === 'ok' ? 'answered' : answer.split(' ').at(-1)!
+    }
+    rows.set(name, row)
+  }
+  return rows
+}
+
+const others = (method: DescMethod) => everyScope.filter((each) => each !== getOption(method, scope))

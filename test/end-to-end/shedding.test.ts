@@ -1,0 +1,94 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { memoryOf } from '../support/memory.ts'
+import { freePort, startProcess } from '../support/processes.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { until } from '../support/until.ts'
+import { type Answer, startVisitor, type Visitor } from '../support/visitor.ts'
+
+const visitors = 40
+const sendsEach = 10
+const readsEach = 40
+const growthMaxMiB = 150
+
+/** The stack's embedded engine, as the core that hosts it tells. */
+function enginePid({ cores }: Stack): number {
+  const [, pid] = /"enginePid":(\d+)/.exec(cores[0]!.process().output()) ?? []
+  return Number(pid)
+}
+
+function expectAnswered(answers: Answer[]) {
+  for (const { status, headers, body } of answers) {
+    expect([200, 202, 503]).toContain(status)
+    if (status !== 503) continue
+    expect(body).toMatchObject({ code: 'ServiceUnavailable', retryable: true, terminal: false })
+    expect(headers.get('retry-after')).toBe(String(body.retryAfter))
+  }
+}
+
+it('a database that stands still piles nothing up, and all goes on when it does', { timeout: 180_000 }, async () => {
+  const stack = await startStack({
+    env: {
+      LOG_LEVEL: 'info',
+      RATE_LIMIT_FACTOR: '1000',
+      CORE_CALLS_MAX: '50',
+      CALLS_MAX: '40',
+      SEND_QUEUE_MAX: '50',
+      CORE_DEADLINE_MS: '3000',
+      MONGODB_TIMEOUT_MS: '1500',
+    },
+  })
+  const { origin, siteKey } = stack.demo
+  const gatewayUrl = stack.gateways[0]!.url
+  const browsers = await Promise.all(
+    Array.from({ length: visitors }, () => startVisitor({ gatewayUrl, origin, siteKey })),
+  )
+  await Promise.all(browsers.map((visitor) => visitor.send('Before')))
+  const before = await memoryOf(stack)
+  const pid = enginePid(stack)
+  process.kill(pid, 'SIGSTOP')
+  try {
+    const load = (visitor: Visitor) => [
+      ...Array.from({ length: sendsEach }, (_, index) => visitor.send(`While it stands ${index}`)),
+      ...Array.from({ length: readsEach }, () => visitor.call('GET', '/messages')),
+    ]
+    const answers = await Promise.all(browsers.flatMap(load))
+    expectAnswered(answers)
+    // Nothing is acknowledged that is not written.
+    expect(answers.filter(({ status }) => status === 202)).toEqual([])
+    expect(answers.filter(({ status }) => status === 503).length).toBeGreaterThan(visitors * sendsEach)
+    const after = await memoryOf(stack)
+    for (const [name, held] of Object.entries(before)) expect(after[name]! - held, name).toBeLessThan(growthMaxMiB)
+    // What needs no database is answered as ever.
+    expect((await fetch(`${gatewayUrl}/livez`)).status).toBe(200)
+  } finally {
+    process.kill(pid, 'SIGCONT')
+  }
+  for (const visitor of browsers.slice(0, 5)) {
+    expect((await visitor.sendUntilAccepted('After')).status).toBe(202)
+    const history = await until('the history', () => visitor.history().catch(() => undefined))
+    expect([history[0].body, history.at(-1).body]).toEqual(['Before', 'After'])
+  }
+})
+
+it('a gateway without a core answers at once, and does not wait for its deadlines', async () => {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const env = {
+    GATEWAY_PORT: String(port),
+    CORE_URLS: `http://127.0.0.1:${await freePort()}`,
+    CORE_TOKEN: 'a-token-that-nobody-asks-for',
+    LOG_LEVEL: 'warn',
+    // Whatever waited for it would outlast the test.
+    CORE_DEADLINE_MS: '120000',
+  }
+  await startProcess({ entry: 'gateway/main.ts', name: 'gateway', env, readyUrl: `${url}/livez` })
+  await delay(100)
+  const headers = { origin: 'https://shop.example', 'x-service-widget-version': '1.0', authorization: 'Bearer a.b.c' }
+  for (const path of ['/config/pk_demo', '/messages', '/events']) {
+    const answer = await fetch(`${url}/api/integrations/v1/widget${path}`, { headers })
+    expect([path, answer.status, answer.headers.get('retry-after')]).toEqual([path, 503, '1'])
+    expect(await answer.json()).toMatchObject({ code: 'ServiceUnavailable', retryable: true })
+  }
+  expect((await fetch(`${url}/readyz`)).status).toBe(503)
+})

@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { memoryOf } from '../support/memory.ts'
+import { nastyTexts } from '../support/nasty-values.ts'
+import { operatorOf } from '../support/operator.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+import { startVisitor } from '../support/visitor.ts'
+import { fuzz } from './fuzz.ts'
+
+const database = testDatabase()
+/** Far beyond what a thousand requests may need, and less than what they would leave behind if each was kept. */
+const growthMaxMiB = 400
+let stack: Stack
+
+beforeAll(async () => {
+  stack = await startStack({ database, env: { RATE_LIMIT_FACTOR: '100000', LOG_LEVEL: 'warn' } })
+})
+
+describe('hostile input', { timeout: 300_000 }, () => {
+  it('gets nothing back but answers of the contract', async () => {
+    const before = await memoryOf(stack)
+    const report = await fuzz({ stack, seed: 1, casesEach: 10, goesOn: (round) => round === 0 })
+    expect(report.findings.slice(0, 20)).toEqual([])
+    expect(report.routes).toBeGreaterThan(18)
+    expect(report.methods).toBeGreaterThan(55)
+    // Some of it is good and gets far; without that the rest would say little.
+    for (const status of [200, 201, 202, 204, 400, 401, 403, 404, 409, 413, 415])
+      expect(report.statuses[status] ?? 0, `answers with ${status}`).toBeGreaterThan(0)
+    const after = await memoryOf(stack)
+    for (const [name, held] of Object.entries(before)) expect(after[name]! - held, name).toBeLessThan(growthMaxMiB)
+  })
+
+  it('writes no line of its own into an event stream', async () => {
+    const { origin, siteKey, serviceToken } = stack.demo
+    const gatewayUrl = stack.gateways[0]!.url
+    const operator = operatorOf(stack.cores[0]!.url, serviceToken)
+    const visitor = await startVisitor({ gatewayUrl, origin, siteKey })
+    const { conversationId, sessionId } = visitor.session
+    await visitor.send('Hello')
+    const texts = nastyTexts.filter((text) => text.isWellFormed() && text.length < 1000)
+
+    // What the rules refuse does not get in; what they let in must not get out as anything but data.
+    const tries = texts.flatMap((text) => {
+      const agent = { displayName: text, avatarUrl: `https://shop.example/${text}` }
+      return [
+        visitor.send(text),
+        operator.messaging.sendAgentMessage({ conversationId, clientOperationId: randomUUID(), body: text }),
+        operator.messaging.sendAgentMessage({ conversationId, clientOperationId: randomUUID(), body: 'Hello', agent }),
+        operator.messaging.setTyping({ conversationId, state: 1, agent: { displayName: text } }),
+        operator.messaging.assignAgent({ conversationId, agent: { displayName: text } }),
+        operator.commands.requestNavigation({ sessionId, url: `${origin}/${text}`, label: text }),
+        operator.commands.requestScreenshot({ sessionId, purpose: text }),
+      ]
+    })
+    const outcomes = await Promise.allSettled(tries)
+    expect(outcomes.filter(({ status }) => status === 'fulfilled').length).toBeGreaterThan(texts.length)
+    await visitor.send('The end')
+
+    const leave = new AbortController()
+    const response = await fetch(`${gatewayUrl}/api/integrations/v1/widget/events?afterSequence=0`, {
+      headers: {
+        origin,
+        'x-service-widget-version': '1.0',
+        authorization: `Bearer ${visitor.session.accessGrant}`,
+      },
+      signal: leave.signal,
+    })
+    let stream = ''
+    const reading = (async () => {
+      const decoder = new TextDecoder()
+      for await (const chunk of response.body!) stream += decoder.decode(chunk, { stream: true })
+    })().catch(() => {})
+    await until('the whole stream', async () => stream.includes('"The end"'))
+    await delay(50)
+    leave.abort()
+    await reading
+
+    // Whatever ends a line for any reader of the format, or of text.
+    const lines = stream.split(/\r\n|[\r\n\0]/)
+    for (const line of lines)
+      expect(line).toMatch(/^(|: .*|retry: \d+|id: [\w-]+-\d+|event: [a-z.]+|data: \{"sequence":\d+,.*\})$/su)
+    const count = (field: string) => lines.filter((line) => line.startsWith(`${field}: `)).length
+    expect(count('data')).toBeGreaterThan(texts.length)
+    expect([count('id'), count('event')]).toEqual([count('data'), count('data')])
+    expect(lines.filter((line) => line.startsWith('event: session.'))).toEqual([])
+  })
+})

@@ -1,0 +1,90 @@
+import type { DocumentCheck } from '../conformance/document-check.ts'
+import type { RawAnswer, RawRequest } from './raw-client.ts'
+import type { RpcAnswer, RpcRequest } from './rpc-client.ts'
+
+/** What no answer may show (specification, section 7). */
+const internals = /\n\s+at .+:\d+:\d+|node_modules|mongodb|ECONN[A-Z]|E11000|ConnectError|\.ts:\d|[a-z]Error: /
+
+/** What is wrong with an answer of a gateway; empty where it is one of the contract's. */
+export function routeProblems(request: RawRequest, answer: RawAnswer, document: DocumentCheck): string[] {
+  const { status, headers, rest } = answer
+  const text = answer.body.toString('utf8')
+  const problems: string[] = []
+  if (status >= 500 || status < 200) problems.push(`status ${status}`)
+  if (rest.length > 0) problems.push('a second answer follows')
+  if (!headers.get('x-correlation-id')) problems.push('no X-Correlation-Id')
+  if (internals.test(text) && !isPage(request)) problems.push(`shows ${text.slice(0, 200)}`)
+  if (request.method === 'HEAD' || headers.get('content-type')?.startsWith('text/event-stream')) return problems
+
+  const body = readJson(headers, text)
+  if (body instanceof SyntaxError) return [...problems, 'its JSON is broken']
+  if (status >= 400) problems.push(...envelopeProblems(body, headers))
+  // What Node's own parser refuses never came to a route.
+  if (isMalformed(body)) return problems
+  const path = request.target.split('?')[0]!
+  return [...problems, ...document.problems(request.method, path, { status, headers, body })]
+}
+
+/** Pages of the documentation and of the console have words of their own. */
+const isPage = ({ target }: RawRequest) => /^\/(docs|console|widget)/.test(target)
+
+function readJson(headers: Headers, text: string): unknown {
+  if (text === '' || !headers.get('content-type')?.startsWith('application/json')) return undefined
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    return error
+  }
+}
+
+const envelopeKeys = new Set(['code', 'retryable', 'terminal', 'retryAfter', 'correlationId', 'issues'])
+
+function envelopeProblems(body: unknown, headers: Headers): string[] {
+  if (typeof body !== 'object' || body === null) return ['a failure without an envelope']
+  const given = body as Record<string, unknown>
+  const extra = Object.keys(given).filter((key) => !envelopeKeys.has(key))
+  const problems = extra.map((key) => `the envelope has ${key}`)
+  if (typeof given.code !== 'string' || typeof given.retryable !== 'boolean' || typeof given.terminal !== 'boolean')
+    problems.push('the envelope is not whole')
+  if (given.correlationId !== headers.get('x-correlation-id')) problems.push('two correlation ids')
+  return problems
+}
+
+/** HTTP, a URL or a header that was broken before there was a route. */
+function isMalformed(body: unknown): boolean {
+  const { issues } = (body ?? {}) as { issues?: { path: string; rule: string }[] }
+  return (
+    issues?.length === 1 && issues[0]!.path === '' && ['http', 'url', 'headerSize', 'timeout'].includes(issues[0]!.rule)
+  )
+}
+
+/**
+ * What Connect and gRPC say themselves, in their own code for it, of frames and messages that are none. Only a caller with
+ * a good token gets that far.
+ */
+const protocolWords =
+  /parse binary|compressed envelope|protocol error|protocol%20error|parse%20binary|compressed%20envelope/
+const ours = new Set(['internal', 'unknown', 'data_loss', 'unavailable'])
+const oursInGrpc = new Set(['2', '13', '14', '15'])
+/** How Connect, gRPC and gRPC-Web say what is wrong before there is a call: not their protocol, their method, their version. */
+const httpStatuses = new Set([200, 400, 401, 403, 404, 405, 408, 409, 412, 415, 429, 499, 501, 504, 505])
+
+/** What is wrong with an answer of a core. */
+export function rpcProblems({ status, headers, trailers, body }: RpcAnswer): string[] {
+  const text = body.toString('utf8') + (trailers['grpc-message'] ?? headers['grpc-message'] ?? '')
+  if (protocolWords.test(text)) return []
+  const problems = httpStatuses.has(status) ? [] : [`status ${status}`]
+  if (internals.test(text)) problems.push(`shows ${text.slice(0, 200)}`)
+  const code = /"code":"(\w+)","message"|"error":\{"code":"(\w+)"/.exec(text)
+  const named = code?.[1] ?? code?.[2]
+  if (named !== undefined && ours.has(named)) problems.push(`says ${named}: ${text.slice(0, 300)}`)
+  const grpc = trailers['grpc-status'] ?? headers['grpc-status'] ?? /grpc-status: ?(\d+)/i.exec(text)?.[1]
+  if (grpc !== undefined && oursInGrpc.has(grpc)) problems.push(`says gRPC status ${grpc}: ${text.slice(-300)}`)
+  return problems
+}
+
+/** gRPC says what is wrong in a header. Half a character of broken JSON does not go into one, so such a call is broken off. */
+export function brokenOffProblems({ headers }: RpcRequest, error: Error): string[] {
+  const inHeader = /^application\/grpc(-web)?\+json/.test(headers['content-type'] ?? '')
+  return inHeader && error.message.includes('NGHTTP2_INTERNAL_ERROR') ? [] : [error.message]
+}

@@ -1,0 +1,17 @@
+// npm run fuzz -- --seed 7 --minutes 10
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { startVitest } from 'vitest/node'
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    minutes: { type: 'string', default: '5' },
+  },
+})
+const vitest = await startVitest('test', [], {
+  config: join(import.meta.dirname, 'vitest.config.ts'),
+  watch: false,
+  env: { FUZZ_SEED: values.seed, FUZZ_MINUTES: values.minutes },
+})
+await vitest.close()

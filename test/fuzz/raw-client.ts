@@ -1,0 +1,108 @@
+import { connect } from 'node:net'
+
+/** A request exactly as it is to be sent: names repeated, lengths wrong, bytes that no HTTP client would let through. */
+export interface RawRequest {
+  method: string
+  target: string
+  headers: [name: string, value: string][]
+  body?: Uint8Array
+}
+
+export interface RawAnswer {
+  status: number
+  headers: Headers
+  body: Buffer
+  /** What came after the answer on the same connection. */
+  rest: Buffer
+}
+
+/** Nothing came, or not all of it, within the time: the server hangs. */
+export class NoAnswer extends Error {}
+
+const answerWithinMs = 60_000
+/** How long an answer that stays open is looked at once it has begun. */
+const glanceMs = 100
+const headEnd = Buffer.from('\r\n\r\n')
+
+/** The bytes of a request; `Content-Length` is added where a body has none, `Connection: close` and `Host` always. */
+export function bytesOf({ method, target, headers, body }: RawRequest): Buffer {
+  const framed = headers.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name))
+  const all = [
+    ['Host', 'gateway.test'],
+    ['Connection', 'close'],
+    ...headers,
+    ...(body === undefined || framed ? [] : [['Content-Length', String(body.length)]]),
+  ]
+  const head = [`${method} ${target} HTTP/1.1`, ...all.map(([name, value]) => `${name}: ${value}`), '', ''].join('\r\n')
+  return Buffer.concat([Buffer.from(head, 'latin1'), body ?? Buffer.alloc(0)])
+}
+
+/**
+ * Sends bytes on a connection of their own and reads the first answer. A stream is left once it has begun.
+ * @throws NoAnswer; the connection's error where it is reset before any answer
+ */
+export function sendRaw(url: string, bytes: Uint8Array): Promise<RawAnswer> {
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname)
+    const chunks: Buffer[] = []
+    const deadline = setTimeout(() => {
+      reject(new NoAnswer(`no answer within ${answerWithinMs / 1000} s`))
+      socket.destroy()
+    }, answerWithinMs)
+    let over = false
+    let glance: NodeJS.Timeout | undefined
+    function finish() {
+      if (over) return
+      over = true
+      clearTimeout(deadline)
+      socket.destroy()
+      const answer = parseAnswer(Buffer.concat(chunks))
+      if (answer === undefined) reject(new NoAnswer('the connection ended without an answer'))
+      else resolve(answer)
+    }
+    socket.on('data', (chunk) => {
+      chunks.push(chunk)
+      if (glance === undefined && isStream(chunks)) glance = setTimeout(finish, glanceMs)
+    })
+    socket.on('end', finish)
+    socket.on('error', (error) => (chunks.length > 0 ? finish() : reject(error)))
+    socket.on('close', () => clearTimeout(deadline))
+    socket.write(bytes)
+  })
+}
+
+/** Its head says that the answer is an event stream, which does not end by itself. */
+const isStream = (chunks: Buffer[]) =>
+  /^content-type: text\/event-stream/im.test(Buffer.concat(chunks).toString('latin1', 0, 4096))
+
+function parseAnswer(bytes: Buffer): RawAnswer | undefined {
+  const end = bytes.indexOf(headEnd)
+  if (end < 0) return undefined
+  const [statusLine = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
+  const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(statusLine)?.[1] ?? 0)
+  const payload = bytes.subarray(end + headEnd.length)
+  // The leave to go on that `Expect` asked for; the answer follows.
+  if (status === 100) return parseAnswer(payload)
+  const headers = new Headers(
+    lines.map((line): [string, string] => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]),
+  )
+  if (/chunked/i.test(headers.get('transfer-encoding') ?? '')) return { status, headers, ...unchunk(payload) }
+  const length = headers.get('content-length')
+  const size = length === null ? payload.length : Number(length)
+  return { status, headers, body: payload.subarray(0, size), rest: payload.subarray(size) }
+}
+
+function unchunk(payload: Buffer): { body: Buffer; rest: Buffer } {
+  const parts: Buffer[] = []
+  let at = 0
+  for (;;) {
+    const lineEnd = payload.indexOf('\r\n', at)
+    if (lineEnd < 0) return { body: Buffer.concat(parts), rest: Buffer.alloc(0) }
+    const size = Number.parseInt(payload.toString('latin1', at, lineEnd), 16)
+    at = lineEnd + 2
+    if (size === 0) return { body: Buffer.concat(parts), rest: payload.subarray(at + 2) }
+    parts.push(payload.subarray(at, at + size))
+    at += size + 2
+  }
+}

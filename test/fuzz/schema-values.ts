@@ -1,0 +1,55 @@
+import fc from 'fast-check'
+
+// biome-ignore lint/suspicious/noExplicitAny: JSON Schema as the document has it
+type Schema = any
+
+/** What a field of this name may be besides what its schema says, so that some requests get far. */
+export type KnownValues = Readonly<Record<string, readonly unknown[]>>
+
+/**
+ * Values that a JSON Schema allows, as far as the schemas of the public API go.
+ *
+ * @param name of the field, to look up in `known`
+ */
+export function valuesOf(schema: Schema, known: KnownValues, name = ''): fc.Arbitrary<unknown> {
+  const own = ownValues(schema, known)
+  const found = known[name]
+  return found === undefined ? own : fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...found) }, own)
+}
+
+function ownValues(schema: Schema, known: KnownValues): fc.Arbitrary<unknown> {
+  if (schema.enum !== undefined) return fc.constantFrom(...schema.enum)
+  if (schema.const !== undefined) return fc.constant(schema.const)
+  switch (schema.type) {
+    case 'string':
+      return texts(schema)
+    case 'integer':
+      return fc.integer({ min: schema.minimum ?? 0, max: Math.min(schema.maximum ?? 2 ** 31 - 1, 2 ** 31 - 1) })
+    case 'boolean':
+      return fc.boolean()
+    case 'array':
+      return fc.array(valuesOf(schema.items, known), { maxLength: 3 })
+    case 'object':
+      return objects(schema, known)
+    default:
+      throw new Error(`no values for the schema ${JSON.stringify(schema)}`)
+  }
+}
+
+function objects(schema: Schema, known: KnownValues): fc.Arbitrary<unknown> {
+  const { properties = {}, required = [], additionalProperties } = schema
+  if (typeof additionalProperties === 'object') {
+    return fc.dictionary(fc.string({ minLength: 1, maxLength: 12 }), valuesOf(additionalProperties, known), {
+      maxKeys: 4,
+    })
+  }
+  const fields = Object.entries(properties).map(([name, each]) => [name, valuesOf(each, known, name)])
+  return fc.record(Object.fromEntries(fields), { requiredKeys: required, noNullPrototype: true })
+}
+
+function texts({ minLength = 0, maxLength = 64, pattern }: Schema): fc.Arbitrary<string> {
+  // The lengths of a pattern's own values are its own.
+  if (pattern !== undefined && !/[?]=|\\p/.test(pattern)) return fc.stringMatching(new RegExp(pattern, 'u'))
+  const plain = fc.string({ minLength, maxLength: Math.min(maxLength, 64), unit: 'grapheme' })
+  return pattern?.includes('://') ? plain.map((text) => `https://shop.example/${encodeURIComponent(text)}`) : plain
+}

@@ -1,0 +1,28 @@
+/**
+ * A word that tests put into whatever must not be in a log: bodies, names, fields of forms, addresses of pages, assertions,
+ * pictures.
+ */
+export const planted = 'PLANTED-f2c1'
+
+/** What may be in no line of a log, in no error and in no URL, whoever wrote it (specification, section 5). */
+const kinds: [name: string, pattern: RegExp][] = [
+  ['a planted word', new RegExp(planted)],
+  ['a planted word in base64', new RegExp(Buffer.from(planted).toString('base64').slice(0, 12))],
+  ['a token (JWS)', /eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/],
+  ['a secret of a subscription', /whsec_[\w+/=]{8,}/],
+  ['a signature', /sha256=[0-9a-f]{16,}|v1,[\w+/]{20,}=/],
+  ['a bearer', /bearer +[\w-]{8,}/i],
+  ['a renewal token', /\bk\d+\.[\w-]{43}\b/],
+  ['a secret key', /(?<![\w-])[\w-]{43}(?![\w-])/],
+  ['a picture', /\x89PNG|iVBORw0KGgo/],
+]
+
+/** The kinds of secrets in a text, each with what stands before it; never the secret. */
+export function leaksIn(text: string): string[] {
+  return kinds.flatMap(([name, pattern]) => {
+    const found = pattern.exec(text)
+    return found === null
+      ? []
+      : [`${name} after ${JSON.stringify(text.slice(Math.max(0, found.index - 80), found.index))}`]
+  })
+}
