@@ -1,13 +1,14 @@
 import http, { type RequestListener } from 'node:http'
 import http2 from 'node:http2'
 import net from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import type { TlsFiles } from '../tls/tls-files.ts'
 
 /** One port on which HTTP/1.1 and HTTP/2 are spoken. */
 export interface Listener {
   server: net.Server
-  /** Lets connections go that nobody uses. */
-  closeIdle(): void
+  /** Lets each connection end as soon as no call is open on it. */
+  endWhenIdle(): void
   /** Every open connection. */
   sockets: ReadonlySet<net.Socket>
 }
@@ -29,11 +30,16 @@ const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n')
 export function createPlainListener(handler: RequestListener): Listener {
   const http1Server = http.createServer(handler)
   const http2Server = http2.createServer({ settings }, handler as never)
-  http2Server.on('session', (session) => session.setLocalWindowSize(sessionWindow))
+  const sessions = sessionsOf(http2Server)
+  /** Those that have said nothing yet. */
+  const silent = new Set<net.Socket>()
 
   const server = net.createServer((socket) => {
+    silent.add(socket)
     socket.on('error', () => socket.destroy())
+    socket.on('close', () => silent.delete(socket))
     socket.once('readable', () => {
+      silent.delete(socket)
       const start = socket.read() as Buffer | null
       if (start === null) return
       socket.unshift(start)
@@ -43,7 +49,16 @@ export function createPlainListener(handler: RequestListener): Listener {
       target.emit('connection', socket)
     })
   })
-  return { server, sockets: socketsOf(server, 'connection'), closeIdle: () => http1Server.closeIdleConnections() }
+  return {
+    server,
+    sockets: socketsOf(server, 'connection'),
+    endWhenIdle() {
+      for (const session of sessions) session.close()
+      http1Server.keepAliveTimeout = 1
+      http1Server.closeIdleConnections()
+      for (const socket of silent) socket.destroy()
+    },
+  }
 }
 
 /**
@@ -54,7 +69,7 @@ export function createTlsListener({ files, asksClients }: ListenerTls, handler: 
   let material = files.current()
   const options = { ...material, allowHTTP1: true, requestCert: asksClients, rejectUnauthorized: false, settings }
   const server = http2.createSecureServer(options, handler as never)
-  server.on('session', (session) => session.setLocalWindowSize(sessionWindow))
+  const sessions = sessionsOf(server)
   server.on('secureConnection', (socket) => socket.on('error', () => socket.destroy()))
   const looking = setInterval(() => {
     const found = files.current()
@@ -63,7 +78,26 @@ export function createTlsListener({ files, asksClients }: ListenerTls, handler: 
     server.setSecureContext(material)
   }, lookEveryMs).unref()
   server.on('close', () => clearInterval(looking))
-  return { server, sockets: socketsOf(server, 'secureConnection'), closeIdle() {} }
+  const sockets = socketsOf(server, 'secureConnection') as ReadonlySet<TLSSocket>
+  return {
+    server,
+    sockets,
+    endWhenIdle() {
+      for (const session of sessions) session.close()
+      // What speaks HTTP/1.1 here is known to nobody who could tell whether it is idle.
+      for (const socket of sockets) if (socket.alpnProtocol !== 'h2') socket.end()
+    },
+  }
+}
+
+function sessionsOf(server: http2.Http2Server | http2.Http2SecureServer): ReadonlySet<http2.ServerHttp2Session> {
+  const sessions = new Set<http2.ServerHttp2Session>()
+  server.on('session', (session: http2.ServerHttp2Session) => {
+    session.setLocalWindowSize(sessionWindow)
+    sessions.add(session)
+    session.on('close', () => sessions.delete(session))
+  })
+  return sessions
 }
 
 function socketsOf(server: net.Server, event: string): ReadonlySet<net.Socket> {

@@ -102,6 +102,35 @@ describe('the internal services', () => {
   })
 })
 
+it('a core that stops lets a call finish that is under way, and takes no other', async () => {
+  const underWay = Promise.withResolvers<void>()
+  const held = Promise.withResolvers<void>()
+  const stopping = await serveCore(
+    {
+      ...core,
+      sessions: {
+        ...core.sessions,
+        async find(...given) {
+          underWay.resolve()
+          await held.promise
+          return core.sessions.find(...given)
+        },
+      },
+    },
+    { host: '127.0.0.1', port: 0 },
+  )
+  const address = `http://127.0.0.1:${stopping.port}`
+  const authorization = `Bearer ${await token('sessions:read')}`
+  const client = createClient(SessionService, createConnectTransport({ baseUrl: address, httpVersion: '2' }))
+  const asked = codeOf(client.getSession({ sessionId: 'ses_none' }, { headers: { authorization } }))
+  await underWay.promise
+  const closed = stopping.close()
+  await expect(fetch(`${address}/livez`)).rejects.toThrow()
+  held.resolve()
+  expect((await asked)[0]).toBe(Code.NotFound)
+  await closed
+})
+
 describe('a caller', () => {
   it.each([
     ['no token', async () => undefined, Code.Unauthenticated, 'Unauthenticated'],

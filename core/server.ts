@@ -10,7 +10,7 @@ import { coreRouterOptions, coreRoutes } from './services/router.ts'
 export interface CoreServer {
   /** Where it listens. */
   port: number
-  /** Stops taking calls and ends those that are open. */
+  /** Takes no more calls, ends those that wait or stream, and lets the others finish within `finishWithinMs`. */
   close(): Promise<void>
 }
 
@@ -18,6 +18,9 @@ export interface CoreServer {
 export function inMemoryTransport(core: CoreContext): Transport {
   return createRouterTransport(coreRoutes(core), { router: coreRouterOptions(core) })
 }
+
+/** Shorter than whoever stops the process waits. */
+const finishWithinMs = 5_000
 
 /**
  * The internal services on one port: Connect, gRPC and gRPC-Web, over HTTP/1.1 or HTTP/2, and `/livez` and `/readyz`, with
@@ -36,7 +39,7 @@ export async function serveCore(
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
   })
-  const { server, sockets, closeIdle } = tls
+  const { server, sockets, endWhenIdle } = tls
     ? createTlsListener(tls, tls.asksClients ? onlyKnownClients(services) : services)
     : createPlainListener(services)
 
@@ -50,11 +53,10 @@ export async function serveCore(
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))
       shutdown.abort()
-      closeIdle()
+      endWhenIdle()
       const deadline = setTimeout(() => {
         for (const socket of sockets) socket.destroy()
-      }, 1000)
-      for (const socket of sockets) socket.end()
+      }, finishWithinMs)
       await closed
       clearTimeout(deadline)
     },

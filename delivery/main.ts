@@ -14,8 +14,8 @@ import { createDeliveryMetrics } from './metrics.ts'
 /** How long a core that starts at the same time has to make the data folder's token, in milliseconds. */
 const tokenWithinMs = 10_000
 const lookEveryMs = 100
-/** On top of the grace time: the last claims and reports. */
-const stopWithinMs = 5_000
+/** On top of the grace time, with which it makes ten seconds: the last claims and reports. */
+const stopWithinMs = 4_000
 
 async function readSettings(): Promise<DeliveryConfig> {
   for (let waited = 0; ; waited += lookEveryMs) {

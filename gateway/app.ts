@@ -102,7 +102,10 @@ export function createGateway(deps: {
   traceRequests(app, { believed: config.TRUST_PROXY !== false })
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-correlation-id', request.id)
-    if (closing) throw unavailable()
+    if (closing) {
+      reply.header('connection', 'close')
+      throw unavailable()
+    }
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
       throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] })
     }
@@ -114,6 +117,8 @@ export function createGateway(deps: {
   })
   app.addHook('preClose', async () => {
     closing = true
+    // A connection that is kept alive for its next request would keep the gateway from ending.
+    app.server.keepAliveTimeout = 1
     streams.stop()
   })
   app.addHook('onClose', async () => {

@@ -451,6 +451,15 @@ describe('bounds', () => {
     expect(stream.broken).toBe(false)
   })
 
+  test('a stream that no core has answered yet is refused when the gateway stops', async () => {
+    const gateway = await startTestGateway()
+    gateway.core.onSubscribe = () => {}
+    const asked = openStream(gateway)
+    await expect.poll(() => gateway.core.links[0]?.subscribed.length).toBe(1)
+    await gateway.gateway.close()
+    expect((await asked).response.status).toBe(503)
+  })
+
   test('opening a stream counts among the session’s calls', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_CALLS_PER_MINUTE: '1' } })
     expect((await openStream(gateway)).response.status).toBe(200)

@@ -1,5 +1,6 @@
 import { type Collection, type Db, GridFSBucket, MongoClient } from 'mongodb'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
+import { failOnClosedSockets } from './closed-sockets.ts'
 import type { CommandDocument } from './commands.ts'
 import type { ConversationDocument } from './conversations.ts'
 import { measureDatabase } from './database-metrics.ts'
@@ -65,6 +66,7 @@ export interface DatabaseSettings {
  * Every acknowledged write is journaled, and on a replica set held by the majority.
  */
 export async function openDatabase({ migrates = true, ...settings }: DatabaseSettings): Promise<Database> {
+  failOnClosedSockets()
   const client = new MongoClient(settings.uri, {
     appName: 'service-core',
     readPreference: 'primary',

@@ -183,6 +183,8 @@ function toEvent({ _id, ...event }: WithId<EventDocument>): LogEvent {
 function refusals(error: unknown): [number, InsertOutcome][] {
   if (!(error instanceof MongoBulkWriteError) || hasWriteConcernError(error.result)) throw error
   const failures = Array.isArray(error.writeErrors) ? error.writeErrors : [error.writeErrors]
+  // So the driver also wraps a connection that broke: then nothing is known of any of them.
+  if (failures.length === 0) throw error
   return failures.map(({ index, code, errmsg }) => {
     const name = duplicateIndex({ code, errmsg })
     if (name === 'by_sequence') return [index, 'sequence_taken']

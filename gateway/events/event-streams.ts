@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Credentials } from '../core/grants.ts'
+import { unavailable } from '../errors.ts'
 import type { GatewayMetrics } from '../metrics.ts'
 import type { EventHub, EventSink, StartPoint, Subscription } from './event-hub.ts'
 import { encodeHeartbeat, encodeOpening } from './event-stream-encoding.ts'
@@ -58,6 +59,9 @@ export function createEventStreams(options: {
   const wheel = Array.from({ length: config.HEARTBEAT_SECONDS }, () => new Set<Stream>())
   /** Readers that did not read. */
   const slow = new WeakSet<Socket>()
+  /** Those whose subscription no core has answered yet. */
+  const opening = new Set<Stream>()
+  let stopped = false
   let seconds = 0
   let stopTicking = () => {}
 
@@ -65,6 +69,7 @@ export function createEventStreams(options: {
     opened(stream, sessionId) {
       const { reply, resolve } = stream.opening!
       stream.opening = undefined
+      opening.delete(stream)
       reply.hijack()
       reply.headers(STREAM_HEADERS)
       const socket = takeSocket(reply.raw)
@@ -86,8 +91,14 @@ export function createEventStreams(options: {
     },
     ended(stream, refusal, endedBy = 'core') {
       if (stream.opening === undefined) end(stream, endedBy)
-      else stream.opening.reject(refusal)
+      else refuse(stream, refusal)
     },
+  }
+
+  function refuse(stream: Stream, refusal: unknown): void {
+    opening.delete(stream)
+    stream.opening?.reject(refusal)
+    stream.opening = undefined
   }
 
   function add(stream: Stream, socket: Socket, sessionId: string): void {
@@ -158,6 +169,7 @@ export function createEventStreams(options: {
 
   return {
     open(reply, { credentials, start }) {
+      if (stopped) return Promise.reject(unavailable())
       return new Promise<void>((resolve, reject) => {
         const stream: Stream = {
           opening: { reply, resolve, reject },
@@ -167,14 +179,15 @@ export function createEventStreams(options: {
           endsAt: 0,
           beats: undefined,
         }
+        opening.add(stream)
         const subscription = hub.subscribe({ credentials, start, sink, reader: stream })
         stream.subscription = subscription
         reply.raw.once('close', () => {
           if (stream.opening === undefined) return
           // The browser left before the core had answered.
           stream.opening = undefined
+          opening.delete(stream)
           hub.unsubscribe(subscription)
-          if (reply.sent) return
           reply.hijack()
           resolve()
         })
@@ -184,7 +197,12 @@ export function createEventStreams(options: {
       stopTicking = clock.every(TICK_MS, tick)
     },
     stop() {
+      stopped = true
       stopTicking()
+      for (const stream of opening) {
+        hub.unsubscribe(stream.subscription!)
+        refuse(stream, unavailable())
+      }
       for (const stream of [...streams.values()]) end(stream, 'shutdown')
     },
     count: () => streams.size,

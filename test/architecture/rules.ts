@@ -39,7 +39,8 @@ export const environmentReaders: Record<string, string> = {
   'test/deployment/image.ts': 'hands PATH and the like on to the commands of the Dockerfile, and nothing else',
   'test/documents/operations.test.ts': 'hands PATH and the like on to the commands of the document, and nothing else',
   'test/support/chromium.ts': 'hands the environment on to the browser, whose fonts it may have to name',
-  'test/support/processes.ts': 'hands PATH and the like on to the processes that it starts, and nothing else',
+  'test/chaos/moved-clock.ts': 'is loaded before everything else, and told by the suite which file holds its clock',
+  'test/support/spawned-process.ts': 'hands PATH and the like on to the processes that it starts, and nothing else',
 }
 
 export const isTest = (path: string) =>

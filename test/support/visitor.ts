@@ -18,6 +18,8 @@ export interface EventStream {
   /** Everything that came, in order. */
   events: StreamEvent[]
   comments: string[]
+  /** When the last bytes came, by `performance.now()`. */
+  lastSign(): number
   /** Resolves when the stream has ended, however it ended. */
   ended: Promise<void>
   close(): void
@@ -43,8 +45,14 @@ export interface Visitor {
   /** Sends as the contract tells a client to: the same operation again while the failure is retryable. */
   sendUntilAccepted(body: string, clientOperationId?: string): Promise<Answer>
   // biome-ignore lint/suspicious/noExplicitAny: whatever the wire says is what the tests look at
-  history(): Promise<any[]>
-  openStream(options?: { after?: number; lastEventId?: string; via?: string }): Promise<EventStream>
+  history(options?: { via?: string }): Promise<any[]>
+  openStream(options?: {
+    after?: number
+    lastEventId?: string
+    via?: string
+    /** As each of them comes. */
+    onEvent?: (event: StreamEvent) => void
+  }): Promise<EventStream>
 }
 
 export interface VisitorOptions {
@@ -53,6 +61,10 @@ export interface VisitorOptions {
   siteKey: string
   /** The same one is the same browser; left out: a new one. */
   clientInstanceId?: string
+  /** The same one creates the same session; left out: a new one. */
+  creationKey?: string
+  /** How long a call, or a stream's first byte, is waited for, in milliseconds; left out: for ever. */
+  patienceMs?: number
 }
 
 /** A visitor's browser, less the browser: it follows the contract and keeps what it is told. */
@@ -61,6 +73,8 @@ export async function startVisitor({
   origin,
   siteKey,
   clientInstanceId = randomUUID(),
+  creationKey = randomUUID(),
+  patienceMs,
 }: VisitorOptions): Promise<Visitor> {
   const versioned = { Origin: origin, 'X-Service-Widget-Version': '1.0' }
 
@@ -77,6 +91,7 @@ export async function startVisitor({
           ...headers,
         },
         ...(body === undefined ? {} : { body: body instanceof Uint8Array ? body : JSON.stringify(body) }),
+        ...(patienceMs !== undefined && { signal: AbortSignal.timeout(patienceMs) }),
       })
       const text = await response.text()
       return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) }
@@ -98,10 +113,10 @@ export async function startVisitor({
       }
     },
 
-    async history() {
+    async history({ via = gatewayUrl } = {}) {
       const messages = []
       for (let after = 0, hasMore = true; hasMore; ) {
-        const { status, body } = await visitor.call('GET', `/messages?afterSequence=${after}&limit=100`)
+        const { status, body } = await visitor.call('GET', `/messages?afterSequence=${after}&limit=100`, { via })
         if (status !== 200) throw new Error(`history answered ${status} ${body?.code}`)
         messages.push(...body.messages)
         hasMore = body.hasMore
@@ -110,8 +125,9 @@ export async function startVisitor({
       return messages
     },
 
-    async openStream({ after, lastEventId, via = gatewayUrl } = {}) {
+    async openStream({ after, lastEventId, via = gatewayUrl, onEvent } = {}) {
       const abort = new AbortController()
+      const patience = patienceMs === undefined ? undefined : setTimeout(() => abort.abort(), patienceMs)
       const response = await fetch(`${via}${base}/events${after === undefined ? '' : `?afterSequence=${after}`}`, {
         headers: {
           ...versioned,
@@ -120,25 +136,32 @@ export async function startVisitor({
           ...(lastEventId === undefined ? {} : { 'Last-Event-ID': lastEventId }),
         },
         signal: abort.signal,
-      })
+      }).finally(() => clearTimeout(patience))
+      let lastSign = performance.now()
       const stream: EventStream = {
         status: response.status,
         headers: response.headers,
         events: [],
         comments: [],
+        lastSign: () => lastSign,
         ended: Promise.resolve(),
         close: () => abort.abort(),
       }
       const parser = createParser({
         onEvent: ({ id = '', event = '', data }) => {
           const parsed = JSON.parse(data)
-          stream.events.push({ id, type: event, sequence: parsed.sequence, data: parsed.data })
+          const came = { id, type: event, sequence: parsed.sequence, data: parsed.data }
+          stream.events.push(came)
+          onEvent?.(came)
         },
         onComment: (comment) => stream.comments.push(comment.trim()),
       })
       stream.ended = (async () => {
         const decoder = new TextDecoder()
-        for await (const chunk of response.body ?? []) parser.feed(decoder.decode(chunk, { stream: true }))
+        for await (const chunk of response.body ?? []) {
+          lastSign = performance.now()
+          parser.feed(decoder.decode(chunk, { stream: true }))
+        }
       })().catch(() => {})
       return stream
     },
@@ -146,7 +169,7 @@ export async function startVisitor({
 
   const created = await visitor.call('POST', '/sessions', {
     body: { publicSiteKey: siteKey, clientInstanceId },
-    headers: { 'Idempotency-Key': randomUUID() },
+    headers: { 'Idempotency-Key': creationKey },
   })
   if (created.status !== 201) throw new Error(`session creation answered ${created.status} ${created.body?.code}`)
   visitor.session = created.body

@@ -1,0 +1,22 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { MongoClient } from 'mongodb'
+import { afterAll, expect, it } from 'vitest'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { until } from '../../test/support/until.ts'
+import { failOnClosedSockets } from './closed-sockets.ts'
+
+const client = new MongoClient(testDatabase().uri)
+afterAll(() => client.close())
+
+it('a question on a connection that has just ended fails, and does not wait for ever', async () => {
+  failOnClosedSockets()
+  await client.connect()
+  // biome-ignore lint/suspicious/noExplicitAny: the driver says nothing of its insides
+  const [server] = [...(client as any).topology.s.servers.values()]
+  const connection = await until('the monitor’s connection', () => server.monitor.connection)
+  // What the end of another connection does to the server's watch, in the same turn as this one's end.
+  connection.socket.destroy()
+  const asked = connection.command({ db: 'admin', toString: () => 'admin.$cmd' }, { hello: 1 }, {})
+  await expect(Promise.race([asked, delay(3_000)])).rejects.toThrow('the connection has ended')
+  expect(await client.db('admin').command({ ping: 1 })).toMatchObject({ ok: 1 })
+})

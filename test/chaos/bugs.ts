@@ -1,0 +1,74 @@
+// `npm run chaos:bugs`: puts each known bug back into a copy of the source and shows that the suite finds it.
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { rules } from './checker.ts'
+import { type KnownBug, knownBugs } from './known-bugs.ts'
+
+const root = join(import.meta.dirname, '../..')
+const linked = ['node_modules', '.cache']
+/** Of no use to the suite. */
+const leftOut = ['.git', '.data', 'bench', 'console', 'docs', 'widget', ...linked]
+const triesMax = 4
+const minutesEach = 0.2
+
+let found = 0
+const wanted = process.argv.slice(2)
+const bugs = knownBugs.filter(({ name }) => wanted.length === 0 || wanted.some((word) => name.includes(word)))
+for (const bug of bugs) {
+  const folder = await copyWith(bug)
+  try {
+    const result = await hunt(folder, bug)
+    if (result.by.length > 0) found += 1
+    const how = result.by.length > 0 ? `found by: ${result.by.join('; ')}` : 'NOT FOUND'
+    console.log(`${bug.name}\n    ${how}, after ${result.operations} operations`)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+console.log(`${found} of ${bugs.length} bugs found`)
+process.exitCode = found === bugs.length ? 0 : 1
+
+/** Errors: when a place is not there any more, exactly once, where the bug belongs. */
+async function copyWith({ name, changes }: KnownBug): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'service-bug-'))
+  const copied = (await readdir(root)).filter((each) => !leftOut.includes(each))
+  for (const each of copied) await cp(join(root, each), join(folder, each), { recursive: true })
+  for (const each of linked) await symlink(join(root, each), join(folder, each))
+  for (const { file, from, to } of changes) {
+    const source = await readFile(join(folder, file), 'utf8')
+    if (source.split(from).length !== 2) throw new Error(`${name}: its place in ${file} is gone`)
+    await writeFile(
+      join(folder, file),
+      source.replace(from, () => to),
+    )
+  }
+  return folder
+}
+
+async function hunt(folder: string, bug: KnownBug): Promise<{ by: string[]; operations: number }> {
+  let operations = 0
+  for (let seed = 1; seed <= triesMax; seed += 1) {
+    const output = await runSuite(folder, bug, seed)
+    const [, made] = /(\d+) operations, violations: \d+/.exec(output) ?? []
+    if (made === undefined) {
+      console.error(`the suite did not run:\n${output}`)
+      continue
+    }
+    operations += Number(made)
+    const by = Object.values(rules).filter((rule) => output.includes(`\n${rule}: `))
+    if (by.length > 0) return { by, operations }
+  }
+  return { by: [], operations }
+}
+
+function runSuite(folder: string, { faults }: KnownBug, seed: number): Promise<string> {
+  const args = ['--seed', String(seed), '--minutes', String(minutesEach), '--faults', faults.join(',')]
+  const options = { cwd: folder, maxBuffer: 1e8 }
+  return new Promise((resolve) => {
+    execFile(process.execPath, ['test/chaos/main.ts', ...args], options, (_error, stdout, stderr) =>
+      resolve(stdout + stderr),
+    )
+  })
+}

@@ -1,0 +1,129 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Long, MongoClient } from 'mongodb'
+import type { Part, Service } from './service.ts'
+
+/** How a fault comes about. `draw` decides whom it befalls. Resolves once it is over and mended, with what it was. */
+type Fault = (service: Service, how: { lastsMs: number; draw: number }) => Promise<string>
+
+const drawn = <T>(from: T[], draw: number): T => from[draw % from.length]!
+
+/** Faults that befall the same part come one after the other. */
+const turns = new Map<string, Promise<unknown>>()
+async function inTurn<T>(name: string, run: () => Promise<T>): Promise<T> {
+  const turn = (turns.get(name) ?? Promise.resolve()).then(run)
+  turns.set(
+    name,
+    turn.catch(() => {}),
+  )
+  return turn
+}
+
+async function killed(part: Part, lastsMs: number): Promise<string> {
+  return inTurn(part.name, async () => {
+    await part.kill()
+    await delay(lastsMs)
+    await part.start()
+    return `${part.name} killed`
+  })
+}
+
+/** Stands still, as in a machine that swaps or is moved to another host, and goes on as if nothing had been. */
+async function stopped(part: Part, lastsMs: number): Promise<string> {
+  return inTurn(part.name, async () => {
+    part.signal('SIGSTOP')
+    await delay(lastsMs)
+    part.signal('SIGCONT')
+    return `${part.name} stopped`
+  })
+}
+
+const hourMs = 3_600_000
+/** The clocks of the cores must agree to within so many milliseconds (docs/operating.md). */
+const coreSkewMs = 2_000
+
+export const faults = {
+  'gateway-killed': ({ gateways }, { draw, lastsMs }) => killed(drawn(gateways, draw), lastsMs),
+  'gateway-stopped': ({ gateways }, { draw, lastsMs }) => stopped(drawn(gateways, draw), lastsMs),
+  'core-killed': ({ cores }, { draw, lastsMs }) => killed(drawn(cores, draw), lastsMs),
+  'core-stopped': ({ cores }, { draw, lastsMs }) => stopped(drawn(cores, draw), lastsMs),
+  'worker-killed': ({ workers }, { draw, lastsMs }) => killed(drawn(workers, draw), lastsMs),
+  'worker-stopped': ({ workers }, { draw, lastsMs }) => stopped(drawn(workers, draw), lastsMs),
+
+  async 'engine-killed'({ engine }) {
+    engine.kill()
+    return 'engine killed'
+  },
+
+  async 'engine-stopped'({ engine }, { lastsMs }) {
+    return inTurn('engine', async () => {
+      engine.signal('SIGSTOP')
+      await delay(lastsMs)
+      engine.signal('SIGCONT')
+      return 'engine stopped'
+    })
+  },
+
+  async 'engine-cut'({ cores }, { draw, lastsMs }) {
+    const { name, link } = drawn(cores, draw)
+    link.cut()
+    await delay(lastsMs)
+    link.mend()
+    return `${name} cut off from the engine`
+  },
+
+  async 'engine-slow'({ cores }, { draw, lastsMs }) {
+    const { name, link } = drawn(cores, draw)
+    link.slow(20 + (draw % 200))
+    await delay(lastsMs)
+    link.mend()
+    return `${name} slowed to the engine`
+  },
+
+  async 'cursor-killed'({ engine, cores }, { draw }) {
+    const { name, link } = drawn(cores, draw)
+    const cursor = link.cursors().at(-1)
+    if (cursor === undefined) return `${name} has no cursor to kill`
+    const client = new MongoClient(engine.uri, { serverSelectionTimeoutMS: 1_000 })
+    try {
+      await client.db('service').command({ killCursors: 'wakeups', cursors: [Long.fromBigInt(cursor)] })
+    } catch {
+      return `the engine is away, and with it ${name}'s cursor`
+    } finally {
+      await client.close()
+    }
+    return `${name}'s tailable cursor killed`
+  },
+
+  async 'clock-moved'({ gateways, cores, workers }, { draw, lastsMs }) {
+    const part = drawn<Part>([...gateways, ...cores, ...workers], draw)
+    const most = cores.some(({ name }) => name === part.name) ? coreSkewMs : hourMs
+    const ms = draw % 2 === 0 ? most : -most
+    return inTurn(`clock of ${part.name}`, async () => {
+      await part.moveClock(ms)
+      await delay(lastsMs)
+      await part.moveClock(0)
+      return `clock of ${part.name} moved by ${ms / 1000} s`
+    })
+  },
+
+  async 'disk-full'({ engine }, { lastsMs }) {
+    if (!engine.hasOwnDisk) return 'disk not full: no mount namespaces here'
+    return inTurn('disk', async () => {
+      await engine.fillDisk()
+      await delay(lastsMs)
+      await engine.emptyDisk()
+      return 'disk full'
+    })
+  },
+
+  async 'answers-broken'({ gateways }, { draw, lastsMs }) {
+    const { name, link } = drawn(gateways, draw)
+    link.resetInAnswers(0.2)
+    await delay(lastsMs)
+    link.mend()
+    return `answers of ${name} broken off`
+  },
+} satisfies Record<string, Fault>
+
+export type FaultName = keyof typeof faults
+export const faultNames = Object.keys(faults) as FaultName[]

@@ -1,0 +1,95 @@
+import type { FaultName } from './faults.ts'
+
+/** A bug that was made once, or is easily made, as exact replacements in the source. */
+export interface KnownBug {
+  name: string
+  /** Under which it shows. */
+  faults: FaultName[]
+  changes: { file: string; from: string; to: string }[]
+}
+
+export const knownBugs: KnownBug[] = [
+  {
+    name: 'acknowledges before the journal has it',
+    faults: ['engine-killed'],
+    changes: [
+      {
+        file: 'core/store/durability.ts',
+        from: 'return isSingle ? { w: 1, journal: true }',
+        to: 'return isSingle ? { w: 1, journal: false }',
+      },
+    ],
+  },
+  {
+    name: 'takes a broken connection for a batch that was written',
+    faults: ['engine-killed', 'engine-cut'],
+    changes: [{ file: 'core/store/events.ts', from: '  if (failures.length === 0) throw error\n', to: '' }],
+  },
+  {
+    name: 'no fence on a claim',
+    faults: ['worker-stopped'],
+    changes: [
+      {
+        file: 'core/delivery-results.ts',
+        from: "return status === 'sending' && claim?.claimId === claimId &&",
+        to: "return status === 'sending' &&",
+      },
+      {
+        file: 'core/store/delivery-settlements.ts',
+        from: "const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId }",
+        to: "const filter = { _id: deliveryId, status: 'sending' as const }",
+      },
+    ],
+  },
+  {
+    name: 'a replay begins one place too late',
+    faults: ['answers-broken'],
+    changes: [
+      {
+        file: 'core/replay-window.ts',
+        from: 'async function read(conversationId: string, after: number) {',
+        to: 'async function read(conversationId: string, last: number) {\n    const after = last + 1',
+      },
+    ],
+  },
+  {
+    name: 'wake-ups are lost, and nothing catches up',
+    faults: ['cursor-killed'],
+    changes: [
+      {
+        file: 'core/context.ts',
+        from: '          feeds.advanced(conversationId, sequence)\n',
+        to: '          if (sequence % 2 === 0) feeds.advanced(conversationId, sequence)\n',
+      },
+      {
+        file: 'core/context.ts',
+        from: 'feeds.check().catch(passing), inboxWatch',
+        to: 'inboxWatch',
+      },
+    ],
+  },
+  {
+    name: 'idempotency is each process’s own',
+    faults: ['answers-broken'],
+    changes: [
+      {
+        file: 'core/store/indexes.ts',
+        from: "{ name: 'by_operation', unique: true, partialFilterExpression: { operationKey: { $exists: true } } },\n  ],\n  // What the sweep",
+        to: "{ name: 'by_operation', partialFilterExpression: { operationKey: { $exists: true } } },\n  ],\n  // What the sweep",
+      },
+      {
+        file: 'core/event-log.ts',
+        from: '      const { promise, resolve, reject } = Promise.withResolvers<Appended>()\n      waiting.push',
+        to: `      const { promise, resolve, reject } = Promise.withResolvers<Appended>()
+      const own = ((globalThis as any).own ??= new Map()) as Map<string, Promise<Appended>>
+      if (draft.operationKey !== undefined) {
+        const known = own.get(draft.operationKey)
+        if (known) return known.then(({ event }) => ({ event, replayed: true }))
+        own.set(draft.operationKey, promise)
+        promise.catch(() => own.delete(draft.operationKey ?? ''))
+      }
+      waiting.push`,
+      },
+    ],
+  },
+]

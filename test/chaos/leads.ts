@@ -1,0 +1,83 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Db } from 'mongodb'
+import type { DeliveryDocument } from '../../core/store/deliveries.ts'
+import { operatorOf } from '../support/operator.ts'
+import type { Receiver } from '../support/receiver.ts'
+import { patienceMs, type Scene } from './scene.ts'
+
+const destinations = 2
+
+/** A workspace of its own whose leads go to every one of its destinations by themselves. */
+export async function prepareLeads({ service, recorder, random }: Scene, receiver: Receiver): Promise<string> {
+  const { workspaces, leads } = operatorOf(service.cores[0]!.url, service.demo.serviceToken)
+  const { workspace } = await workspaces.createWorkspace({ name: 'Chaos' })
+  const { workspaceId } = workspace!
+  for (let index = 0; index < destinations; index += 1) {
+    const path = `/chaos?${index}`
+    receiver.on(path, async ({ headers }, response) => {
+      const { data } = JSON.parse(receiver.requests.pop()!.body.toString())
+      recorder.add({ kind: 'delivery', deliveryId: String(headers['webhook-id']), leadId: data.reference })
+      await delay(random.between(0, 200))
+      response.writeHead(200).end()
+    })
+    const destinationUrl = `${receiver.http}${path}`
+    await leads.createSubscription({ workspaceId, destinationUrl, mappedFields: ['email'], automatic: true })
+  }
+  return workspaceId
+}
+
+/** Leads come in through whichever core answers. */
+export async function captureLeads({ service, recorder, random, over }: Scene, workspaceId: string): Promise<void> {
+  const operators = service.cores.map(({ url }) => operatorOf(url, service.demo.serviceToken))
+  for (let count = 1; !over.aborted; count += 1) {
+    // One that failed may have happened: then there is one lead more, which must arrive as well.
+    const captured = await random
+      .pick(operators)
+      .leads.captureLead(
+        { workspaceId, source: 'chaos', fields: { email: `${count}@example.com` } },
+        { timeoutMs: patienceMs },
+      )
+      .catch(() => undefined)
+    if (captured) recorder.add({ kind: 'lead', leadId: captured.leadId })
+    await delay(random.between(20, 150))
+  }
+}
+
+/**
+ * A worker that claims, falls asleep, and wakes when its claim is another one's: the books say so before it speaks.
+ * What it then reports must change nothing.
+ */
+export async function reportTooLate({ service, recorder, random, over }: Scene, books: Db): Promise<void> {
+  const deliveries = books.collection<DeliveryDocument>('deliveries')
+  const workers = service.cores.map(({ url }) => operatorOf(url, service.deliveryToken).leads)
+  const options = { timeoutMs: patienceMs }
+
+  async function sleepAndReport() {
+    const claim = { workerId: 'sleeper', limit: 1, perDestination: 1, waitMs: 300 }
+    const claimed = await random.pick(workers).claimDeliveries(claim, options)
+    const [delivery] = claimed.deliveries
+    if (!delivery) return
+    const { deliveryId, attemptId, claimId } = delivery
+    while (!(await isAnothers(deliveryId, attemptId, claimId))) {
+      if (over.aborted) return
+      await delay(50)
+    }
+    recorder.add({ kind: 'claim lost', deliveryId, claimId })
+    const outcome = { case: 'response' as const, value: { status: 200 } }
+    const result = { deliveryId, attemptId, claimId, durationMs: 1, outcome }
+    const { recorded } = await random.pick(workers).recordAttempts({ results: [result] }, options)
+    recorder.add({ kind: 'late result', claimId, counted: recorded[0]?.counted ?? false })
+  }
+
+  async function isAnothers(deliveryId: string, attemptId: string, claimId: string): Promise<boolean> {
+    const found = await deliveries.findOne({ _id: deliveryId }, { projection: { claim: 1, attempts: 1 } })
+    const outcome = found?.attempts.find((attempt) => attempt.attemptId === attemptId)?.outcome
+    const holder = found?.claim?.claimId ?? outcome?.claimId
+    return holder !== undefined && holder !== claimId
+  }
+
+  while (!over.aborted) {
+    await sleepAndReport().catch(() => {})
+    await delay(random.between(50, 500))
+  }
+}

@@ -1,0 +1,33 @@
+// `npm run chaos -- --seed 7 --minutes 10 --faults core-killed,engine-cut`
+import { parseArgs } from 'node:util'
+import { rules } from './checker.ts'
+import { type FaultName, faultNames } from './faults.ts'
+import { runChaos } from './run.ts'
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    minutes: { type: 'string', default: '2' },
+    visitors: { type: 'string', default: '10' },
+    faults: { type: 'string', default: faultNames.join(',') },
+  },
+})
+const chosen = values.faults.split(',') as FaultName[]
+const unknown = chosen.filter((name) => !faultNames.includes(name))
+const numbers = [values.seed, values.minutes, values.visitors].map(Number)
+const [seed = 0, minutes = 0, visitors = 0] = numbers
+if (unknown.length > 0 || !numbers.every((number) => number > 0)) {
+  console.error(`--seed, --minutes and --visitors are numbers above 0; --faults are of ${faultNames.join(', ')}`)
+  process.exit(2)
+}
+
+console.log(`seed ${seed}, ${minutes} min, ${visitors} visitors`)
+const report = await runChaos({ seed, seconds: minutes * 60, visitors, faults: chosen, say: console.log })
+console.log('\nfaults')
+console.table(report.faults)
+console.log('observations')
+console.table(report.observations)
+for (const { rule, what } of report.violations.slice(0, 50)) console.log(`${rules[rule]}: ${what}`)
+const faultCount = Object.values(report.faults).reduce((sum, each) => sum + each, 0)
+console.log(`${faultCount} faults, ${report.operations} operations, violations: ${report.violations.length}`)
+process.exitCode = report.violations.length > 0 ? 1 : 0

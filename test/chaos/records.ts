@@ -1,0 +1,35 @@
+import type { Db } from 'mongodb'
+import type { DeliveryDocument } from '../../core/store/deliveries.ts'
+import type { EventDocument } from '../../core/store/events.ts'
+import type { LeadSubscriptionDocument } from '../../core/store/lead-subscriptions.ts'
+import type { LeadDocument } from '../../core/store/leads.ts'
+import type { Records } from './history.ts'
+
+/** What the database holds, straight from it and by no way through the service. */
+export async function readRecords(books: Db, workspaceId: string): Promise<Records> {
+  const [events, leads, subscriptions, deliveries] = await Promise.all([
+    books.collection<EventDocument>('events').find().sort({ conversationId: 1, sequence: 1 }).toArray(),
+    books.collection<LeadDocument>('leads').distinct('_id', { workspaceId }),
+    books.collection<LeadSubscriptionDocument>('leadSubscriptions').distinct('_id', { workspaceId }),
+    books.collection<DeliveryDocument>('deliveries').find({ workspaceId }).toArray(),
+  ])
+  return {
+    events: events.map(({ conversationId, sequence, type, sessionId, transient, message, operationKey }) => ({
+      conversationId,
+      sequence,
+      type,
+      ...(sessionId !== undefined && { sessionId }),
+      transient: transient === true,
+      ...(message && { messageId: message.messageId, operation: operationKey?.split(' ').at(-1) ?? '' }),
+    })),
+    leads: leads.map(String),
+    subscriptions: subscriptions.map(String),
+    deliveries: deliveries.map(({ _id, leadId, subscriptionId, status, attempts }) => ({
+      deliveryId: _id,
+      leadId,
+      subscriptionId,
+      status,
+      claims: attempts.flatMap(({ outcome }) => outcome?.claimId ?? []),
+    })),
+  }
+}

@@ -1,0 +1,172 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Db, MongoClient } from 'mongodb'
+import type { DeliveryDocument } from '../../core/store/deliveries.ts'
+import type { EventDocument } from '../../core/store/events.ts'
+import { startReceiver } from '../support/receiver.ts'
+import { check, type Violation } from './checker.ts'
+import { type FaultName, faults } from './faults.ts'
+import { createRecorder, type Entry } from './history.ts'
+import { captureLeads, prepareLeads, reportTooLate } from './leads.ts'
+import { answerVisitors } from './operators.ts'
+import { createRandom, type Random } from './random.ts'
+import { readRecords } from './records.ts'
+import type { Scene } from './scene.ts'
+import { schedule } from './schedule.ts'
+import { isReady, type Service, startService } from './service.ts'
+import { type ChaosVisitor, visit } from './visitors.ts'
+
+export interface RunOptions {
+  seed: number
+  /** How long it is about to take, in seconds: by then all visitors have come. */
+  seconds: number
+  visitors: number
+  say: (line: string) => void
+}
+
+export interface Report {
+  /** Tries of clients to change something: messages and leads. */
+  operations: number
+  /** Entries of the history by their kind. */
+  observations: Partial<Record<Entry['kind'], number>>
+  violations: Violation[]
+}
+
+/** Nothing may stand still for longer than this once everything works again, in milliseconds. */
+const stillMs = 30_000
+
+export interface ChaosReport extends Report {
+  /** How often each fault came about. */
+  faults: Partial<Record<FaultName, number>>
+}
+
+/** Clients at work while things go wrong, and what came of it. */
+export async function runChaos(options: RunOptions & { faults: readonly FaultName[] }): Promise<ChaosReport> {
+  const happened: ChaosReport['faults'] = {}
+  const report = await runWith(options, async (service, random) => {
+    const began = performance.now()
+    const elapsed = () => performance.now() - began
+    const endsAt = options.seconds * 1000
+    for (const step of schedule(options.faults, random)) {
+      await delay(Math.max(0, Math.min(step.afterMs, endsAt - elapsed())))
+      if (elapsed() >= endsAt) return
+      const at = `${(elapsed() / 1000).toFixed(1)} s`.padStart(8)
+      const what = await Promise.all(
+        step.faults.map(async ({ name, ...how }) => {
+          happened[name] = (happened[name] ?? 0) + 1
+          return `${await faults[name](service, how)} (${how.lastsMs} ms)`
+        }),
+      )
+      options.say(`${at}  ${what.join(', ')}`)
+    }
+  })
+  return { ...report, faults: happened }
+}
+
+/** Clients at work until `disturb` is done and all is well again; then what they did and saw is held against the log. */
+export async function runWith(
+  { seed, seconds, visitors: visitorCount, say }: RunOptions,
+  disturb: (service: Service, random: Random) => Promise<void>,
+): Promise<Report> {
+  const random = createRandom(seed)
+  // What goes wrong depends on the seed alone, and not on how often clients ask for chance.
+  const [faultChance, clientChance] = [createRandom(random.between(0, 1e9)), createRandom(random.between(0, 1e9))]
+  const service = await startService({ chance: clientChance.next })
+  const receiver = await startReceiver()
+  const client = new MongoClient(service.engine.uri)
+  const books = client.db('service')
+  const [over, closed] = [new AbortController(), new AbortController()]
+  const recorder = createRecorder()
+  const scene: Scene = { service, recorder, random: clientChance, over: over.signal, closed: closed.signal }
+  try {
+    const workspaceId = await prepareLeads(scene, receiver)
+    const visitors: ChaosVisitor[] = []
+    const arrivals = Array.from({ length: visitorCount }, async (_, index) => {
+      // Half of them are there from the start.
+      const late = index % 2 === 0 ? 0 : clientChance.between(0, seconds * 800)
+      await delay(late, undefined, { signal: scene.over }).catch(() => {})
+      const visitor = await visit(scene, `visitor-${index + 1}`)
+      if (visitor) visitors.push(visitor)
+    })
+    const others = [
+      answerVisitors(scene, 'ada', () => visitors),
+      answerVisitors(scene, 'bob', () => visitors),
+      captureLeads(scene, workspaceId),
+      reportTooLate(scene, books),
+    ]
+    await disturb(service, faultChance)
+    await settle()
+    return reportOf(recorder.entries, check(recorder.entries, await readRecords(books, workspaceId)))
+
+    async function settle() {
+      say('faults are over, waiting until all is well')
+      const parts = [...service.gateways, ...service.cores, ...service.workers]
+      await all('parts that are ready', async () => {
+        const ready = await Promise.all(parts.map(({ url }) => isReady(url)))
+        return ready.filter((each) => !each).length
+      })
+      over.abort()
+      const sending = Promise.all([...arrivals, ...others]).then(() => Promise.all(visitors.map(({ sent }) => sent)))
+      await Promise.race([sending, delay(stillMs)])
+      await all('streams that have everything', () => streamsBehind(books, visitors))
+      await all('deliveries that have ended', () => openDeliveries(books, workspaceId))
+      closed.abort()
+      await sending
+      await Promise.all(visitors.map(({ followed }) => followed))
+    }
+
+    /** Waits until nothing is left, for as long as it gets less. */
+    async function all(what: string, left: () => Promise<number>) {
+      let least = Number.POSITIVE_INFINITY
+      for (let since = performance.now(); ; await delay(50)) {
+        const now = await left().catch(() => least)
+        if (now === 0) return
+        if (now < least) since = performance.now()
+        least = Math.min(least, now)
+        if (performance.now() - since > stillMs) {
+          recorder.add({ kind: 'stuck', what: `${what}: ${now} are not, ${stillMs / 1000} s long` })
+          return
+        }
+      }
+    }
+  } finally {
+    over.abort()
+    closed.abort()
+    await client.close()
+    await service.stop()
+    await receiver.close()
+  }
+}
+
+async function streamsBehind(books: Db, visitors: ChaosVisitor[]): Promise<number> {
+  const events = books.collection<EventDocument>('events')
+  const behind = await Promise.all(
+    visitors.map(async ({ conversationId, sessionId, position }) => {
+      const forAll = { transient: { $exists: false }, sessionId: { $in: [sessionId, undefined] } }
+      const [last] = await events
+        .find({ conversationId, ...forAll })
+        .sort({ sequence: -1 })
+        .limit(1)
+        .toArray()
+      return Number((last?.sequence ?? 0) > position())
+    }),
+  )
+  return behind.reduce((sum, each) => sum + each, 0)
+}
+
+async function openDeliveries(books: Db, workspaceId: string): Promise<number> {
+  const [leads, subscriptions, ended] = await Promise.all([
+    books.collection('leads').countDocuments({ workspaceId }),
+    books.collection('leadSubscriptions').countDocuments({ workspaceId }),
+    books
+      .collection<DeliveryDocument>('deliveries')
+      .countDocuments({ workspaceId, status: { $in: ['accepted', 'failed', 'dead_lettered'] } }),
+  ])
+  return leads * subscriptions - ended
+}
+
+function reportOf(entries: Entry[], violations: Violation[]): Report {
+  const observations: Report['observations'] = {}
+  for (const { kind } of entries) observations[kind] = (observations[kind] ?? 0) + 1
+  const { sent = 0, lead = 0 } = observations
+  return { operations: sent + lead, observations, violations }
+}

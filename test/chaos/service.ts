@@ -1,0 +1,243 @@
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { DemoFile } from '../../core/demo-seed.ts'
+import { enginePlace } from '../../core/store/embedded/engine-place.ts'
+import { type Link, startLink } from '../support/link.ts'
+import { freePort, type StartedProcess, startProcess } from '../support/spawned-process.ts'
+import { until } from '../support/until.ts'
+
+/** A process of the service, which can be hurt. */
+export interface Part {
+  name: string
+  /** Where it listens itself. */
+  url: string
+  pid(): number
+  output(): string
+  start(): Promise<void>
+  /** SIGKILL. */
+  kill(): Promise<void>
+  /** SIGTERM; how long it took, in milliseconds, and how it ended. */
+  stop(): Promise<{ ms: number; code: number | null }>
+  signal(signal: NodeJS.Signals): void
+  /** Its clock goes by so many milliseconds from now on. */
+  moveClock(ms: number): Promise<void>
+}
+
+export interface Core extends Part {
+  /** Its way to the engine. */
+  link: Link
+}
+
+export interface Gateway extends Part {
+  /** The visitors' way to it. */
+  link: Link
+  /** Where that begins. */
+  publicUrl: string
+}
+
+export interface Engine {
+  /** Straight to it. */
+  uri: string
+  pid(): number
+  kill(): void
+  signal(signal: NodeJS.Signals): void
+  /** Without one its disk cannot be filled: this machine lets no user make a mount namespace. */
+  hasOwnDisk: boolean
+  /** To the last byte. */
+  fillDisk(): Promise<void>
+  emptyDisk(): Promise<void>
+}
+
+export interface Service {
+  demo: DemoFile
+  deliveryToken: string
+  engine: Engine
+  cores: Core[]
+  gateways: Gateway[]
+  workers: Part[]
+  stop(): Promise<void>
+}
+
+export interface ServiceOptions {
+  cores?: number
+  gateways?: number
+  workers?: number
+  chance?: () => number
+  env?: Record<string, string>
+}
+
+export const leaseMs = 1_500
+
+/** Every part as a process of its own over one engine, with a link that can be broken before each core's engine and each gateway. */
+export async function startService(options: ServiceOptions = {}): Promise<Service> {
+  const { cores = 2, gateways = 2, workers = 2, chance, env = {} } = options
+  const dataDir = await mkdtemp(join(tmpdir(), 'service-chaos-'))
+  const shared = {
+    DATA_DIR: dataDir,
+    LOG_LEVEL: 'warn',
+    RATE_LIMIT_FACTOR: '100000',
+    HEARTBEAT_SECONDS: '1',
+    DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32',
+    DELIVERY_LEASE_MS: String(leaseMs),
+    MONGODB_TIMEOUT_MS: '2000',
+    ...env,
+  }
+  const { engine, stop: stopEngine } = await startEngine(dataDir)
+  const socketPath = join(dataDir, 'engine.sock')
+
+  const coreParts: Core[] = []
+  // One after the other: the first makes the secrets and the demo.
+  for (let index = 0; index < cores; index += 1) {
+    const link = await startLink(socketPath, chance)
+    const uri = `mongodb://127.0.0.1:${link.port}/?directConnection=true&w=1&journal=true`
+    const core = await newPart('core/main.ts', `core ${index + 1}`, 'CORE_PORT', { ...shared, MONGODB_URI: uri })
+    coreParts.push({ ...core, link })
+  }
+  const urls = coreParts.map(({ url }) => url)
+  const gatewayParts = await Promise.all(
+    Array.from({ length: gateways }, async (_, index): Promise<Gateway> => {
+      const preferred = [...urls.slice(index % cores), ...urls.slice(0, index % cores)].join(',')
+      const settings = { ...shared, CORE_URLS: preferred }
+      const gateway = await newPart('gateway/main.ts', `gateway ${index + 1}`, 'GATEWAY_PORT', settings)
+      const link = await startLink(Number(new URL(gateway.url).port), chance)
+      return { ...gateway, link, publicUrl: `http://127.0.0.1:${link.port}` }
+    }),
+  )
+  const workerParts = await Promise.all(
+    Array.from({ length: workers }, (_, index) =>
+      newPart('delivery/main.ts', `worker ${index + 1}`, 'DELIVERY_PORT', { ...shared, CORE_URLS: urls.join(',') }),
+    ),
+  )
+
+  return {
+    demo: JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8')),
+    deliveryToken: await readFile(join(dataDir, 'delivery.token'), 'utf8'),
+    engine,
+    cores: coreParts,
+    gateways: gatewayParts,
+    workers: workerParts,
+    async stop() {
+      await Promise.all([...gatewayParts, ...workerParts].map((part) => part.stop()))
+      await Promise.all(coreParts.map((part) => part.stop()))
+      await stopEngine()
+      await Promise.all([...coreParts, ...gatewayParts].map(({ link }) => link.close()))
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A process of the given kind on a port of its own, started. */
+async function newPart(entry: string, name: string, portSetting: string, env: Record<string, string>): Promise<Part> {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const clock = join(env.DATA_DIR ?? '', `clock of ${name}`)
+  await writeFile(clock, '0')
+  let running: StartedProcess
+
+  async function start() {
+    running = await startProcess({
+      entry,
+      name,
+      env: { ...env, [portSetting]: String(port), CHAOS_CLOCK: clock },
+      preload: ['test/chaos/moved-clock.ts'],
+      readyUrl: `${url}/livez`,
+    })
+  }
+
+  await start()
+  await until(`${name} to be ready`, () => isReady(url))
+  return {
+    name,
+    url,
+    start,
+    pid: () => running.pid,
+    output: () => running.output(),
+    async kill() {
+      running.kill('SIGKILL')
+      await running.exited
+    },
+    async stop() {
+      const began = performance.now()
+      running.kill('SIGCONT')
+      await running.stop()
+      return { ms: performance.now() - began, code: (await running.exited).code }
+    },
+    signal: (signal) => running.kill(signal),
+    moveClock: (ms) => writeFile(clock, String(ms)),
+  }
+}
+
+export async function isReady(url: string): Promise<boolean> {
+  const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined)
+  await answer?.body?.cancel()
+  return answer?.status === 200
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+const run = promisify(execFile)
+const diskSize = '512m'
+
+/** A mount namespace of its own, for which one needs not be root: the database's folder is a small disk in it. */
+async function ownDisk(databaseDir: string): Promise<string[]> {
+  const unshare = ['unshare', '--user', '--map-root-user', '--mount']
+  const mount = `mount -t tmpfs -o size=${diskSize} tmpfs "$0"`
+  const [program = '', ...args] = [...unshare, 'sh', '-c', mount, databaseDir]
+  await mkdir(databaseDir)
+  const isAllowed = await run(program, args).then(
+    () => true,
+    () => false,
+  )
+  return isAllowed ? [...unshare, 'sh', '-c', `${mount} && exec "$@"`, databaseDir] : []
+}
+
+async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): Promise<void> }> {
+  const { databaseDir, uri } = enginePlace(dataDir)
+  const through = await ownDisk(databaseDir)
+  const entry = 'test/support/engine-holder.ts'
+  const holder = await startProcess({ entry, name: 'engine', args: [dataDir], through })
+  const pid = () => Number([...holder.output().matchAll(/"enginePid":(\d+)/g)].at(-1)?.[1])
+  await until('the engine', () => holder.output().includes('"msg":"attached"'))
+
+  const signal = (name: NodeJS.Signals) => {
+    try {
+      process.kill(pid(), name)
+    } catch {
+      // It is gone already, and the next one is not there yet.
+    }
+  }
+  // As its own namespace sees it.
+  const filler = join(`/proc/${holder.pid}/root`, databaseDir, 'filler')
+
+  return {
+    engine: {
+      uri,
+      pid,
+      kill: () => signal('SIGKILL'),
+      signal,
+      hasOwnDisk: through.length > 0,
+      // It ends when there is no room left for a single byte.
+      fillDisk: () => run('dd', ['if=/dev/zero', `of=${filler}`, 'bs=64k']).then(fail, () => {}),
+      emptyDisk: () => rm(filler, { force: true }),
+    },
+    async stop() {
+      signal('SIGCONT')
+      const last = pid()
+      await holder.stop()
+      await until('the engine to end', () => !isAlive(last))
+    },
+  }
+}
+
+function fail() {
+  throw new Error('the disk is larger than it should be')
+}

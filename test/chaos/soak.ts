@@ -1,0 +1,61 @@
+// `npm run soak -- --minutes 10`: steady load without faults; what each process holds must stay flat.
+import { readdir, readFile, readlink } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { allowedGrowth, growthOf, isTooMuch, type Sample } from './growth.ts'
+import { runWith } from './run.ts'
+
+const { values } = parseArgs({
+  options: { minutes: { type: 'string', default: '5' }, visitors: { type: 'string', default: '20' } },
+})
+const [minutes = 0, visitors = 0] = [values.minutes, values.visitors].map(Number)
+if (!(minutes > 0 && visitors > 0)) {
+  console.error('--minutes and --visitors are numbers above 0')
+  process.exit(2)
+}
+const seconds = minutes * 60
+const sampleCount = 30
+
+const samples = new Map<string, Sample[]>()
+const report = await runWith({ seed: 1, seconds, visitors, say: console.log }, async (service) => {
+  const parts = [...service.gateways, ...service.cores, ...service.workers]
+  for (let count = 0; count < sampleCount; count += 1) {
+    await delay((seconds * 1000) / sampleCount)
+    for (const { name, pid } of parts) samples.set(name, [...(samples.get(name) ?? []), await sampleOf(pid())])
+  }
+})
+
+const rows = [...samples].map(([process, all]) => ({
+  process,
+  first: all[0]!,
+  last: all.at(-1)!,
+  grown: growthOf(all),
+}))
+console.table(
+  rows.map(({ process, first, last, grown }) => ({
+    process,
+    'memory, MB': `${first.residentMb} → ${last.residentMb} (${grown.residentMb})`,
+    handles: `${first.handles} → ${last.handles} (${grown.handles})`,
+    sockets: `${first.sockets} → ${last.sockets} (${grown.sockets})`,
+  })),
+)
+const grown = rows.filter((row) => isTooMuch(row.grown))
+const { residentMb, handles, sockets } = allowedGrowth
+console.log(`in brackets: the growth; allowed are ${residentMb} MB, ${handles} handles and ${sockets} sockets`)
+for (const { rule, what } of report.violations.slice(0, 20)) console.log(`${rule}: ${what}`)
+console.log(
+  `${report.operations} operations, processes that grew: ${grown.length}, violations: ${report.violations.length}`,
+)
+process.exitCode = grown.length + report.violations.length > 0 ? 1 : 0
+
+async function sampleOf(pid: number): Promise<Sample> {
+  const [, kib] = /^VmRSS:\s+(\d+) kB/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? []
+  const names = await readdir(`/proc/${pid}/fd`)
+  // One may be closed by now.
+  const targets = await Promise.all(names.map((name) => readlink(`/proc/${pid}/fd/${name}`).catch(() => '')))
+  return {
+    residentMb: Math.round(Number(kib) / 1024),
+    handles: targets.length,
+    sockets: targets.filter((target) => target.startsWith('socket:')).length,
+  }
+}

@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest'
+import { runWith } from '../chaos/run.ts'
+import type { Part } from '../chaos/service.ts'
+
+/** What whoever stops a process gives it before SIGKILL, in milliseconds. */
+const graceMs = 10_000
+
+it('every process is restarted in turn under load: no send fails for good, nothing is lost or made twice', {
+  timeout: 300_000,
+}, async () => {
+  const stops: { name: string; ms: number; code: number | null }[] = []
+  const report = await runWith({ seed: 1, seconds: 10, visitors: 8, say: () => {} }, async (service) => {
+    const { gateways, cores, workers } = service
+    for (const part of [...gateways, ...cores, ...workers] as Part[]) {
+      stops.push({ name: part.name, ...(await part.stop()) })
+      await part.start()
+    }
+  })
+  expect(report.violations).toEqual([])
+  expect(report.operations).toBeGreaterThan(100)
+  expect(stops).toHaveLength(6)
+  for (const { name, ms, code } of stops) {
+    expect({ name, code }).toEqual({ name, code: 0 })
+    expect(ms).toBeLessThan(graceMs)
+  }
+})
