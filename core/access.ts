@@ -1,9 +1,9 @@
 import { decodeJwt, jwtVerify, SignJWT } from 'jose'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from './errors.ts'
-import type { Keyring } from './keyring.ts'
-import { operatorScopes } from './operator-scopes.ts'
-import { type WorkspaceSessions, workspaceSessionAudience } from './workspace-sessions.ts'
+import type { Keyring } from './keys/keyring.ts'
+import { operatorScopes } from './workspaces/operator-scopes.ts'
+import { type WorkspaceSessions, workspaceSessionAudience } from './workspaces/workspace-sessions.ts'
 
 /** Who calls an internal service. */
 export interface Caller {

@@ -7,11 +7,11 @@ import { scope } from '#proto/access/v1/access_pb.js'
 import { testDatabase } from '../test/support/test-database.ts'
 import { until } from '../test/support/until.ts'
 import { signWorkspaceSession } from '../test/support/workspace-session.ts'
-import { operatorScopes } from './operator-scopes.ts'
 import { inMemoryTransport } from './server.ts'
 import type { Collections } from './store/database.ts'
 import { site, startTestCores, type TestCores } from './test-core-context.ts'
 import { call, requests, servedMethods, type Things, thingsOf } from './test-operator-calls.ts'
+import { operatorScopes } from './workspaces/operator-scopes.ts'
 
 /** What nobody does who is bound to one workspace. */
 const overAll = ['WorkspaceService.CreateWorkspace', 'WorkspaceService.ListWorkspaces']

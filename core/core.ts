@@ -5,7 +5,7 @@ import { createCoreMetrics } from './metrics.ts'
 import { dataFolderSecrets, settingsSecretKeys } from './secrets.ts'
 import { openDatabase } from './store/database.ts'
 import { attachEngine } from './store/embedded/engine.ts'
-import { parseWorkspaceSessionSecrets } from './workspace-sessions.ts'
+import { parseWorkspaceSessionSecrets } from './workspaces/workspace-sessions.ts'
 
 export interface Core {
   context: CoreContext

@@ -5,9 +5,9 @@ import { startTracing } from '../observability/tracing.ts'
 import { createTlsFiles } from '../tls/tls-files.ts'
 import { type CoreConfig, readCoreConfig } from './config.ts'
 import { startCore } from './core.ts'
-import { seedDemo } from './demo-seed.ts'
 import type { ListenerTls } from './listener.ts'
 import { serveCore } from './server.ts'
+import { seedDemo } from './workspaces/demo-seed.ts'
 
 async function main() {
   const config = readCoreConfig()

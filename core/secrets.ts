@@ -3,7 +3,7 @@ import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createAccess } from './access.ts'
 import type { CoreConfig } from './config.ts'
-import { createKeyring, type SecretKey } from './keyring.ts'
+import { createKeyring, type SecretKey } from './keys/keyring.ts'
 
 /** The secrets of a data folder, made at its first use, for one machine. In production they come from settings. */
 export interface DataFolderSecrets {

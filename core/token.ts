@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util'
 import { createAccess, knownScopes } from './access.ts'
 import { readCoreConfig } from './config.ts'
-import { createKeyring } from './keyring.ts'
+import { createKeyring } from './keys/keyring.ts'
 import { settingsSecretKeys } from './secrets.ts'
 
 const usage = `Makes a service token, signed with the first of SECRET_KEYS:

@@ -6,9 +6,9 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createAccess } from '../core/access.ts'
-import { createKeyring } from '../core/keyring.ts'
-import { operatorScopes } from '../core/operator-scopes.ts'
+import { createKeyring } from '../core/keys/keyring.ts'
 import { parseSecretKeys } from '../core/secrets.ts'
+import { operatorScopes } from '../core/workspaces/operator-scopes.ts'
 
 const folder = process.argv[2] ?? 'secrets'
 const random = (bytes: number) => randomBytes(bytes).toString('base64url')

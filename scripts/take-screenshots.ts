@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { readCoreConfig } from '../core/config.ts'
-import type { DemoFile } from '../core/demo-seed.ts'
+import type { DemoFile } from '../core/workspaces/demo-seed.ts'
 import { launchChromium } from '../test/support/chromium.ts'
 import { operatorOf } from '../test/support/operator.ts'
 

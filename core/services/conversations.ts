@@ -6,8 +6,8 @@ import {
   TypingState as TypingStateMessage,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
+import type { TypingState } from '../conversations/typing.ts'
 import { ServiceError } from '../errors.ts'
-import type { TypingState } from '../typing.ts'
 import { callerOf, workspaceOf } from './caller.ts'
 import { fromAgent, toConversation } from './messaging-values.ts'
 import { fromCredentials } from './visitor.ts'

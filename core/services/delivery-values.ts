@@ -10,15 +10,15 @@ import {
   FailureReason,
   ResponseClass,
 } from '#proto/lead/v1/delivery_pb.js'
-import { type AttemptView, viewAttempts } from '../deliveries.ts'
-import type { AttemptResult } from '../delivery-results.ts'
+import { type AttemptView, viewAttempts } from '../leads/deliveries.ts'
+import type { AttemptResult } from '../leads/delivery-results.ts'
 import type {
   AttemptFacts,
   AttemptPhase as Phase,
   FailureReason as Reason,
   DeliveryStatus as Status,
-} from '../delivery-states.ts'
-import type { ClaimedDelivery } from '../ready-requests.ts'
+} from '../leads/delivery-states.ts'
+import type { ClaimedDelivery } from '../leads/ready-requests.ts'
 import type { Delivery } from '../store/deliveries.ts'
 
 /** An enum's value by its public name: the name of the value itself in lower case. */

@@ -8,10 +8,10 @@ import {
   type Message,
   MessageSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
-import type { ConversationSummary } from '../conversation-summaries.ts'
-import type { Agent, LogEvent } from '../log-events.ts'
-import { stateOf } from '../message-states.ts'
-import { agentOperationOf, type MessagePage } from '../messages.ts'
+import type { ConversationSummary } from '../conversations/conversation-summaries.ts'
+import { stateOf } from '../conversations/message-states.ts'
+import { agentOperationOf, type MessagePage } from '../conversations/messages.ts'
+import type { Agent, LogEvent } from '../log/log-events.ts'
 import type { Conversation } from '../store/conversations.ts'
 
 export function toMessage(event: LogEvent): Message {

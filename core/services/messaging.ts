@@ -8,8 +8,8 @@ import {
   type VisitorMessageResultSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
+import type { PageQuery, Sent, VisitorSend } from '../conversations/messages.ts'
 import { ServiceError } from '../errors.ts'
-import type { PageQuery, Sent, VisitorSend } from '../messages.ts'
 import { callerOf } from './caller.ts'
 import { toErrorInfo, toServiceError } from './connect-errors.ts'
 import { conversationMethods } from './conversations.ts'

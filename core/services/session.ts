@@ -12,7 +12,7 @@ import {
 import type { CoreConfig } from '../config.ts'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import type { SessionContent } from '../session-content.ts'
+import type { SessionContent } from '../sessions/session-content.ts'
 import type { Session } from '../store/sessions.ts'
 import type { Installation } from '../store/workspaces.ts'
 import { callerOf } from './caller.ts'

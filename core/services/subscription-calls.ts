@@ -9,9 +9,9 @@ import {
   SubscriptionStatus,
 } from '#proto/lead/v1/subscription_pb.js'
 import type { CoreContext } from '../context.ts'
-import type { SubscriptionView } from '../lead-subscriptions.ts'
+import type { SubscriptionView } from '../leads/lead-subscriptions.ts'
+import { liveSecrets, maskedSecret } from '../leads/webhook-secrets.ts'
 import type { SubscriptionAuditEntry } from '../store/lead-subscriptions.ts'
-import { liveSecrets, maskedSecret } from '../webhook-secrets.ts'
 import { callerOf, requiredWorkspace } from './caller.ts'
 
 type Calls = ServiceImpl<typeof LeadService>

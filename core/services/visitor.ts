@@ -4,8 +4,8 @@ import {
   PageContextSchema,
   type VisitorCredentials as VisitorCredentialsMessage,
 } from '#proto/session/v1/visitor_pb.js'
-import type { PageContext } from '../page-context.ts'
-import type { VisitorCredentials } from '../visitor-access.ts'
+import type { PageContext } from '../sessions/page-context.ts'
+import type { VisitorCredentials } from '../sessions/visitor-access.ts'
 
 export function fromCredentials(message: VisitorCredentialsMessage | undefined): VisitorCredentials {
   return { accessGrant: message?.accessGrant ?? '', origin: message?.origin ?? '' }

@@ -3,7 +3,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type WatchConversationsResponse, WatchConversationsResponseSchema } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import type { LogEvent } from '../log-events.ts'
+import type { LogEvent } from '../log/log-events.ts'
 import { toConversation, toInboxEvent } from './messaging-values.ts'
 
 type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']

@@ -6,9 +6,9 @@ import {
   type WatchEventsResponse,
   WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
-import { createBatchLoader } from '../batch-loader.ts'
+import { createBatchLoader } from '../concurrency/batch-loader.ts'
 import type { CoreContext } from '../context.ts'
-import type { StartPoint, Subscription, SubscriptionSink } from '../subscriptions.ts'
+import type { StartPoint, Subscription, SubscriptionSink } from '../log/subscriptions.ts'
 import { toErrorInfo, toServiceError } from './connect-errors.ts'
 import { fromCredentials } from './visitor.ts'
 

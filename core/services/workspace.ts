@@ -22,7 +22,7 @@ import {
   capabilityNames,
   type Installation,
 } from '../store/workspaces.ts'
-import type { InstallationSettings } from '../workspaces.ts'
+import type { InstallationSettings } from '../workspaces/workspaces.ts'
 import { callerOf, requiredWorkspace } from './caller.ts'
 import { fromForms, toForms } from './forms.ts'
 

@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import { type CommandProgress, type CommandState, expiringStates, type Transition } from '../command-states.ts'
+import { type CommandProgress, type CommandState, expiringStates, type Transition } from '../commands/command-states.ts'
 import { isDuplicateKey } from './faults.ts'
 
 /** What was uploaded; the bytes are in the screenshot store. */

@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import type { Agent } from '../log-events.ts'
+import type { Agent } from '../log/log-events.ts'
 
 export interface Conversation {
   conversationId: string

@@ -1,5 +1,5 @@
 import type { Binary, Collection, Filter } from 'mongodb'
-import type { AttemptOutcome, DeliveryStatus } from '../delivery-states.ts'
+import type { AttemptOutcome, DeliveryStatus } from '../leads/delivery-states.ts'
 import { isDuplicateKey } from './faults.ts'
 import { insertEach } from './insert-each.ts'
 import type { SubscriptionAuditEntry } from './lead-subscriptions.ts'

@@ -1,5 +1,5 @@
 import type { Binary, Collection } from 'mongodb'
-import type { AttemptOutcome } from '../delivery-states.ts'
+import type { AttemptOutcome } from '../leads/delivery-states.ts'
 import {
   type Delivery,
   type DeliveryAttempt,

@@ -2,7 +2,7 @@ import { MongoClient } from 'mongodb'
 import { afterAll, expect, it } from 'vitest'
 import { startLink } from '../../test/support/link.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import type { LogEvent } from '../log-events.ts'
+import type { LogEvent } from '../log/log-events.ts'
 import { openDatabase } from './database.ts'
 import { createEventStore } from './events.ts'
 

@@ -1,5 +1,5 @@
 import { type BulkWriteResult, type Collection, MongoBulkWriteError, ObjectId, type WithId } from 'mongodb'
-import type { LogEvent } from '../log-events.ts'
+import type { LogEvent } from '../log/log-events.ts'
 import { duplicateIndex } from './faults.ts'
 
 export type EventDocument = LogEvent

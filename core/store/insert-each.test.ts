@@ -1,7 +1,7 @@
 import { MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
-import { createGroupedCalls } from '../grouped-calls.ts'
+import { createGroupedCalls } from '../concurrency/grouped-calls.ts'
 import { insertEach } from './insert-each.ts'
 
 interface Letter {

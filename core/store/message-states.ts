@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import type { LogEvent, MessageState } from '../log-events.ts'
+import type { LogEvent, MessageState } from '../log/log-events.ts'
 import type { EventDocument } from './events.ts'
 
 export interface MessageStateStore {

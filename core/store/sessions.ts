@@ -1,6 +1,6 @@
 import type { Collection } from 'mongodb'
-import type { IdentityContextValue } from '../identity.ts'
-import type { PageContext } from '../page-context.ts'
+import type { IdentityContextValue } from '../identity/identity.ts'
+import type { PageContext } from '../sessions/page-context.ts'
 
 export type SessionStatus = 'active' | 'closed' | 'revoked' | 'banned'
 

@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import type { Author } from '../log-events.ts'
+import type { Author } from '../log/log-events.ts'
 import { isDuplicateKey } from './faults.ts'
 
 /** One author who types in one conversation, from the start to the end. */

@@ -1,5 +1,5 @@
 import { CompactSign } from 'jose'
-import { createKeyring } from '../../core/keyring.ts'
+import { createKeyring } from '../../core/keys/keyring.ts'
 import { dataFolderSecrets, parseSecretKeys } from '../../core/secrets.ts'
 
 export interface GrantChange {

@@ -1,8 +1,8 @@
 import { type DescMethod, getOption } from '@bufbuild/protobuf'
 import { scope } from '#proto/access/v1/access_pb.js'
-import { operatorScopes } from '../../core/operator-scopes.ts'
 import type { TestCores } from '../../core/test-core-context.ts'
 import { call, requests, servedMethods, thingsOf } from '../../core/test-operator-calls.ts'
+import { operatorScopes } from '../../core/workspaces/operator-scopes.ts'
 import { signWorkspaceSession } from '../support/workspace-session.ts'
 import type { Row } from './matrix.ts'
 

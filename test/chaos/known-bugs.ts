@@ -30,7 +30,7 @@ export const knownBugs: KnownBug[] = [
     faults: ['worker-stopped'],
     changes: [
       {
-        file: 'core/delivery-results.ts',
+        file: 'core/leads/delivery-results.ts',
         from: "return status === 'sending' && claim?.claimId === claimId &&",
         to: "return status === 'sending' &&",
       },
@@ -46,7 +46,7 @@ export const knownBugs: KnownBug[] = [
     faults: ['answers-broken'],
     changes: [
       {
-        file: 'core/replay-window.ts',
+        file: 'core/log/replay-window.ts',
         from: 'async function read(conversationId: string, after: number) {',
         to: 'async function read(conversationId: string, last: number) {\n    const after = last + 1',
       },
@@ -78,7 +78,7 @@ export const knownBugs: KnownBug[] = [
         to: "{ name: 'by_operation', partialFilterExpression: { operationKey: { $exists: true } } },\n  ],\n  // What the sweep",
       },
       {
-        file: 'core/event-log.ts',
+        file: 'core/log/event-log.ts',
         from: '      const { promise, resolve, reject } = Promise.withResolvers<Appended>()\n      waiting.push',
         to: `      const { promise, resolve, reject } = Promise.withResolvers<Appended>()
       const own = ((globalThis as any).own ??= new Map()) as Map<string, Promise<Appended>>

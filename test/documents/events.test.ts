@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type EventType, encodeEvent, endsSession, type LogEvent } from '../../core/log-events.ts'
+import { type EventType, encodeEvent, endsSession, type LogEvent } from '../../core/log/log-events.ts'
 import { type EventName, eventDefinitions, eventSchema } from '../../gateway/schemas/events.ts'
 import { eventsDocument } from '../../scripts/write-events.ts'
 import { validatorOf } from '../support/json-schema.ts'

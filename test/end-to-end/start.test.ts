@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { DemoFile } from '../../core/demo-seed.ts'
+import type { DemoFile } from '../../core/workspaces/demo-seed.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { startVisitor } from '../support/visitor.ts'
 

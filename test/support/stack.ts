@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import type { DemoFile } from '../../core/demo-seed.ts'
+import type { DemoFile } from '../../core/workspaces/demo-seed.ts'
 import { freePort, type StartedProcess, startProcess } from './processes.ts'
 import type { TestDatabase } from './test-database.ts'
 

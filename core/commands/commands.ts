@@ -1,0 +1,203 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
+import { hashInput } from '../idempotency.ts'
+import { newId } from '../ids.ts'
+import type { EventLog } from '../log/event-log.ts'
+import type { CommandEventType } from '../log/log-events.ts'
+import { field, integer, line, operationId, validate } from '../rules.ts'
+import type { Repeatable } from '../sessions/session-content.ts'
+import type { Sessions } from '../sessions/sessions.ts'
+import { sessionEndCodes, type VisitorAccess } from '../sessions/visitor-access.ts'
+import type { Command, CommandStore } from '../store/commands.ts'
+import type { Session } from '../store/sessions.ts'
+import type { Installation } from '../store/workspaces.ts'
+import type { Directory } from '../workspaces/directory.ts'
+import { type CommandKind, progressAt, stateAt } from './command-states.ts'
+import { takeStep } from './command-steps.ts'
+import { navigationIssue } from './navigation-target.ts'
+
+/** An operator's tool: the subject of its token, and the one workspace that it may act for. */
+export interface Operator {
+  subject: string
+  workspaceId?: string
+}
+
+export interface NavigationRequest {
+  sessionId: string
+  url: string
+  label?: string
+  /** Left out: each call is an operation of its own. */
+  clientOperationId?: string
+}
+
+export interface ScreenshotRequest {
+  sessionId: string
+  purpose?: string
+  clientOperationId?: string
+}
+
+export interface CommandSettings {
+  /** Seconds for the decision. */
+  lifetime: number
+  /** Days until a command is deleted. */
+  retention: number
+}
+
+export interface Commands {
+  /**
+   * Asks the visitor of a live session. Errors: `NotFound`, those of a session that is over, `RouteNotAdvertised`,
+   * `ValidationFailed`, `IdempotencyConflict`, `ServiceUnavailable` (whether it is asked is then found out by a repeat).
+   */
+  requestNavigation(request: NavigationRequest, operator: Operator): Promise<Repeatable<Command>>
+  requestScreenshot(request: ScreenshotRequest, operator: Operator): Promise<Repeatable<Command>>
+  /** Errors: `CommandNotFound`, `CommandAlreadyResolved`, `CommandExpired`. */
+  cancel(commandId: string, operator: Operator): Promise<Command>
+  /** Errors: `CommandNotFound`, also for another workspace's command. */
+  find(commandId: string, workspaceId?: string): Promise<Command>
+  /** Errors: `NotFound`, `ValidationFailed`. */
+  list(sessionId: string, limit: number | undefined, workspaceId?: string): Promise<Command[]>
+}
+
+export interface CommandsDependencies {
+  store: CommandStore
+  sessions: Pick<Sessions, 'find'>
+  access: VisitorAccess
+  installations: Pick<Directory['installations'], 'get'>
+  log: Pick<EventLog, 'append'>
+  settings: CommandSettings
+  now: () => number
+}
+
+const listMax = 100
+const listDefault = 50
+const capabilityOf = { navigation: 'navigation', screenshot: 'screenshots' } as const
+const dayMs = 86_400_000
+
+/** Commands to a visitor's page, none of which happens without the visitor's consent (contract, section 3). */
+export function createCommands(dependencies: CommandsDependencies): Commands {
+  const { store, sessions, access, installations, log, settings, now } = dependencies
+
+  /**
+   * The command is written before its event, and neither is acknowledged without the other: where a crash comes between
+   * them, the operator's repeat finds the command and writes the event, and without a repeat it expires unseen.
+   */
+  async function request(
+    kind: CommandKind,
+    { sessionId, clientOperationId, ...input }: NavigationRequest | ScreenshotRequest,
+    { subject, workspaceId }: Operator,
+  ): Promise<Repeatable<Command>> {
+    validate(field('/clientOperationId', clientOperationId, operationId))
+    const session = await sessions.find(sessionId, workspaceId)
+    const commandId = newId(kind === 'navigation' ? 'cmd' : 'scr')
+    const operation = clientOperationId ?? commandId
+    const inputHash = hashInput({ kind, ...input })
+    const earlier = await store.findOperation(sessionId, operation)
+    if (earlier) return repeat(earlier, inputHash)
+
+    const installation = await installationOf(session)
+    if (!installation.capabilities[capabilityOf[kind]]) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+    const details = 'url' in input ? checkNavigation(input, session, installation) : checkScreenshot(input)
+    const requestedAt = new Date(now())
+    const command: Command = {
+      commandId,
+      kind,
+      workspaceId: session.workspaceId,
+      sessionId,
+      conversationId: session.conversationId,
+      ...details,
+      requestedBy: subject,
+      operationId: operation,
+      inputHash,
+      state: 'requested',
+      requestedAt,
+      expiresAt: new Date(now() + settings.lifetime * 1000),
+      deleteAt: new Date(now() + settings.retention * dayMs),
+      transitions: [{ state: 'requested', at: requestedAt, by: subject }],
+      uploads: [],
+    }
+    if (!(await store.insert(command))) {
+      const rival = await store.findOperation(sessionId, operation)
+      if (!rival) throw new ServiceError(ErrorCode.INTERNAL_ERROR)
+      return repeat(rival, inputHash)
+    }
+    await announce(command)
+    return { content: command, replayed: false }
+  }
+
+  async function repeat(command: Command, inputHash: string): Promise<Repeatable<Command>> {
+    if (command.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+    if (stateAt(command, now()) === 'requested') await announce(command)
+    return { content: progressAt(command, now()), replayed: true }
+  }
+
+  async function installationOf({ sessionId, publicSiteKey }: Session): Promise<Installation> {
+    const { end } = await access.endOf(sessionId)
+    if (end) throw new ServiceError(sessionEndCodes[end])
+    const installation = await installations.get(publicSiteKey)
+    if (!installation?.enabled) throw new ServiceError(ErrorCode.INSTALLATION_NOT_FOUND)
+    return installation
+  }
+
+  /** Its operation key makes each event of a command one, whoever writes it how often. */
+  async function tell(command: Command, type: CommandEventType, data: Record<string, unknown>) {
+    const { conversationId, sessionId, commandId } = command
+    await log.append({ conversationId, sessionId, type, operationKey: `${commandId} ${type}`, inputHash: type, data })
+  }
+
+  function announce(command: Command): Promise<void> {
+    const { commandId, url, label, purpose, transitions } = command
+    // Of the request, whatever became of it since.
+    const expiresAt = new Date((transitions[0]?.at.getTime() ?? 0) + settings.lifetime * 1000).toISOString()
+    return command.kind === 'navigation'
+      ? tell(command, 'navigation.requested', { commandId, url, label, expiresAt })
+      : tell(command, 'screenshot.requested', { requestId: commandId, purpose, expiresAt })
+  }
+
+  async function find(commandId: string, workspaceId?: string): Promise<Command> {
+    const command = await store.find(commandId)
+    if (!command || (workspaceId !== undefined && command.workspaceId !== workspaceId)) {
+      throw new ServiceError(ErrorCode.COMMAND_NOT_FOUND)
+    }
+    return command
+  }
+
+  return {
+    requestNavigation: (navigation, operator) => request('navigation', navigation, operator),
+    requestScreenshot: (screenshot, operator) => request('screenshot', screenshot, operator),
+
+    async cancel(commandId, { subject, workspaceId }) {
+      await find(commandId, workspaceId)
+      const cancelled = await takeStep(store, now, { commandId, to: 'cancelled', by: subject })
+      // First the request, should its writer have died before it: nobody is to hear of it after its end.
+      await announce(cancelled)
+      if (cancelled.kind === 'navigation') await tell(cancelled, 'navigation.cancelled', { commandId })
+      else await tell(cancelled, 'screenshot.cancelled', { requestId: commandId })
+      return cancelled
+    },
+
+    async find(commandId, workspaceId) {
+      return progressAt(await find(commandId, workspaceId), now())
+    },
+
+    async list(sessionId, limit = listDefault, workspaceId) {
+      await sessions.find(sessionId, workspaceId)
+      validate(field('/limit', limit, integer(1, listMax)))
+      return (await store.list(sessionId, limit)).map((command) => progressAt(command, now()))
+    },
+  }
+}
+
+function checkNavigation(
+  { url, label }: { url: string; label?: string },
+  { origin }: Session,
+  { origins }: Installation,
+): { url: string; label?: string } {
+  const rule = (value: string) => navigationIssue(value, [origin, ...origins])
+  validate(field('/url', url, rule), field('/label', label, line(1, 128)))
+  return { url: new URL(url).href, ...(label === undefined ? {} : { label }) }
+}
+
+function checkScreenshot({ purpose }: { purpose?: string }): { purpose?: string } {
+  validate(field('/purpose', purpose, line(1, 256)))
+  return purpose === undefined ? {} : { purpose }
+}

@@ -1,0 +1,190 @@
+import { createHash } from 'node:crypto'
+import type { Logger } from 'pino'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
+import type { Idempotency } from '../idempotency.ts'
+import { isIdempotencyKey } from '../rules.ts'
+import type { Repeatable } from '../sessions/session-content.ts'
+import type { VisitorAccess, VisitorCredentials } from '../sessions/visitor-access.ts'
+import type { Command, CommandStore, UploadedScreenshot } from '../store/commands.ts'
+import type { ScreenshotStore } from '../store/screenshots.ts'
+import { type CommandState, stateAt } from './command-states.ts'
+import { ownCommand } from './command-steps.ts'
+import { imageBeginning, imageTypes, isImageOfType } from './image-type.ts'
+
+export interface ScreenshotUpload {
+  credentials: VisitorCredentials
+  requestId: string
+  contentType: string
+  idempotencyKey: string
+  /** Where it is known beforehand. */
+  byteLength?: number
+}
+
+export interface Uploaded {
+  requestId: string
+  state: CommandState
+  byteLength: number
+  sha256: string
+}
+
+export interface ScreenshotSettings {
+  maxBytes: number
+  /** Of one screenshot, under way at once. */
+  maxUploads: number
+  /** Seconds. */
+  idempotencyRetention: number
+}
+
+export interface Screenshots {
+  /**
+   * Takes a screenshot that the visitor consented to, without holding it in memory. By the time it resolves every byte
+   * is durable; whatever breaks off leaves nothing.
+   * Errors: those of VisitorAccess.authorize and Idempotency.once, `CommandNotFound`, `ConsentRequired`,
+   * `CommandExpired`, `CommandAlreadyResolved`, `UnsupportedMediaType`, `PayloadTooLarge`, `ValidationFailed` (path ""),
+   * and those of the chunks.
+   */
+  upload(header: ScreenshotUpload, chunks: AsyncIterable<Uint8Array>): Promise<Repeatable<Uploaded>>
+  /** Errors: `NotFound` while nothing is uploaded. */
+  open(command: Command): { screenshot: UploadedScreenshot; chunks: AsyncIterable<Uint8Array> }
+}
+
+export interface ScreenshotsDependencies {
+  store: CommandStore
+  files: ScreenshotStore
+  access: VisitorAccess
+  idempotency: Idempotency
+  settings: ScreenshotSettings
+  logger: Logger
+  now: () => number
+}
+
+/** Screenshots of a visitor's page: in with consent, out to operators (contract, section 3). */
+export function createScreenshots(dependencies: ScreenshotsDependencies): Screenshots {
+  const { store, files, access, idempotency, settings, logger, now } = dependencies
+
+  /** Why a screenshot cannot be uploaded, or not any more. */
+  function refusal(command: Command): ServiceError {
+    const state = stateAt(command, now())
+    if (state === 'granted') return new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 1 })
+    if (state === 'expired') return new ServiceError(ErrorCode.COMMAND_EXPIRED)
+    if (state === 'uploaded') return new ServiceError(ErrorCode.COMMAND_ALREADY_RESOLVED)
+    return new ServiceError(ErrorCode.CONSENT_REQUIRED)
+  }
+
+  /** The answer to the very upload that was taken before. */
+  function earlierAnswer(command: Command, key: string, sha256: string): Uploaded | undefined {
+    const { state, screenshot } = command
+    if (state !== 'uploaded' || screenshot?.uploadKey !== key || screenshot.sha256 !== sha256) return undefined
+    return { requestId: command.commandId, state, byteLength: screenshot.byteLength, sha256 }
+  }
+
+  function once(header: ScreenshotUpload, sessionId: string, sha256: string, run: () => Promise<Uploaded>) {
+    const { requestId, idempotencyKey: key } = header
+    const scope = ['POST /commands/screenshots/upload', sessionId]
+    const keptFor = settings.idempotencyRetention
+    return idempotency.once({ scope, sessionId, key, input: { requestId, sha256 }, keptFor, run })
+  }
+
+  /** The bytes are compared with those of the first upload and not kept. */
+  async function repeat(header: ScreenshotUpload, command: Command, image: ReturnType<typeof inspect>) {
+    for await (const _ of image.chunks);
+    const { sha256 } = image.end()
+    const { result } = await once(header, command.sessionId, sha256, async () => {
+      const earlier = earlierAnswer(command, header.idempotencyKey, sha256)
+      if (!earlier) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+      return earlier
+    })
+    return { content: result, replayed: true }
+  }
+
+  /** Whatever is not the screenshot now goes. What cannot be deleted now is deleted by the clean-up. */
+  async function discard(commandId: string, fileId: string) {
+    try {
+      if (!(await store.abandonUpload(commandId, fileId))) return
+      await files.delete(fileId)
+      await store.forgetUpload(commandId, fileId)
+    } catch (error) {
+      logger.warn({ reason: (error as Error).name }, 'unused upload not deleted yet')
+    }
+  }
+
+  return {
+    async upload(header, chunks) {
+      const { requestId, contentType, idempotencyKey: uploadKey } = header
+      const { session } = await access.authorize(header.credentials)
+      if (!imageTypes.includes(contentType)) throw new ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE)
+      if (!isIdempotencyKey(uploadKey)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
+      if ((header.byteLength ?? 0) > settings.maxBytes) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
+      const { sessionId } = session
+      const command = await ownCommand(store, 'screenshot', requestId, sessionId)
+      const image = inspect(header, chunks, settings.maxBytes)
+      if (command.screenshot?.uploadKey === uploadKey) return repeat(header, command, image)
+      if (stateAt(command, now()) !== 'granted') throw refusal(command)
+
+      const fileId = files.newFileId()
+      if (!(await store.beginUpload(requestId, { fileId, startedAt: new Date(now()) }, settings.maxUploads))) {
+        throw refusal(await ownCommand(store, 'screenshot', requestId, sessionId))
+      }
+      try {
+        await files.write(fileId, requestId, image.chunks)
+        const { sha256, byteLength } = image.end()
+        const { result, replayed } = await once(header, sessionId, sha256, async () => {
+          const step = { state: 'uploaded', at: new Date(now()), by: 'visitor' } as const
+          const screenshot = { fileId, contentType, byteLength, sha256, uploadKey }
+          if (await store.completeUpload(requestId, step, screenshot)) {
+            return { requestId, state: step.state, byteLength, sha256 }
+          }
+          const current = await ownCommand(store, 'screenshot', requestId, sessionId)
+          const earlier = earlierAnswer(current, uploadKey, sha256)
+          if (!earlier) throw refusal(current)
+          return earlier
+        })
+        return { content: result, replayed }
+      } finally {
+        await discard(requestId, fileId)
+      }
+    },
+
+    open({ state, screenshot }) {
+      if (state !== 'uploaded' || !screenshot) throw new ServiceError(ErrorCode.NOT_FOUND)
+      return { screenshot, chunks: files.read(screenshot.fileId) }
+    },
+  }
+}
+
+/**
+ * An image on its way: the chunks as they come, held against the type and the bounds, and in the end what they were.
+ * Errors: `PayloadTooLarge`; `ValidationFailed` with the rule `contentType` when the beginning is not the type's, with
+ * `contentLength` when the length is not what was said.
+ */
+function inspect({ contentType, byteLength: said }: ScreenshotUpload, source: AsyncIterable<Uint8Array>, max: number) {
+  const hash = createHash('sha256')
+  let beginning: Uint8Array = new Uint8Array()
+  let byteLength = 0
+
+  function checkBeginning() {
+    if (!isImageOfType(contentType, beginning)) throw invalid('contentType')
+  }
+
+  async function* inspected() {
+    for await (const chunk of source) {
+      byteLength += chunk.length
+      if (byteLength > max) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
+      if (beginning.length < imageBeginning) {
+        beginning = Buffer.concat([beginning, chunk.subarray(0, imageBeginning - beginning.length)])
+        if (beginning.length === imageBeginning) checkBeginning()
+      }
+      hash.update(chunk)
+      yield chunk
+    }
+    checkBeginning()
+    if (said !== undefined && said !== byteLength) throw invalid('contentLength')
+  }
+
+  return { chunks: inspected(), end: () => ({ sha256: hash.digest('hex'), byteLength }) }
+}
+
+function invalid(rule: string): ServiceError {
+  return new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '', rule }] })
+}

@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto'
+import { pino } from 'pino'
+import { createIdempotency } from '../idempotency.ts'
+import { newId } from '../ids.ts'
+import { createEventLog } from '../log/event-log.ts'
+import { createLogHeads } from '../log/log-heads.ts'
+import type { VisitorAccess } from '../sessions/visitor-access.ts'
+import { createCommandStore } from '../store/commands.ts'
+import type { Database } from '../store/database.ts'
+import { createEventStore } from '../store/events.ts'
+import { createIdempotencyStore } from '../store/idempotency.ts'
+import { createScreenshotStore } from '../store/screenshots.ts'
+import type { Session } from '../store/sessions.ts'
+import type { Installation } from '../store/workspaces.ts'
+import { defaultCapabilities } from '../workspaces/workspaces.ts'
+import { createCommandCleanup } from './command-cleanup.ts'
+import { createCommandDecisions } from './command-decisions.ts'
+import { createCommands } from './commands.ts'
+import { createScreenshots } from './screenshots.ts'
+
+export const site = 'https://shop.example'
+export const lifetime = 120
+
+/** Commands and screenshots over the real store, with sessions, installation and clock in the test's hand. */
+export function createTestCommands(database: Database) {
+  const time = { now: Date.UTC(2030, 0, 1) }
+  const now = () => time.now
+  const sessions = new Map<string, Session>()
+  const installation = { enabled: true, origins: [site, 'https://*.help.example'], capabilities: defaultCapabilities }
+  const events = createEventStore(database.collections)
+  const store = createCommandStore(database.collections)
+  const files = createScreenshotStore(database.screenshots)
+  const log = createEventLog({ store: events, heads: createLogHeads(events), now, onAppended: () => {} })
+  const idempotency = createIdempotency(createIdempotencyStore(database.collections), now)
+  /** The grant is the session's id. */
+  const access: VisitorAccess = {
+    authorize: async ({ accessGrant }) => ({
+      session: sessions.get(accessGrant)!,
+      installation: installation as Installation,
+      grantIssuedAt: new Date(time.now),
+      grantExpiresAt: new Date(time.now + 900_000),
+    }),
+    endOf: async () => ({}),
+    live: async (sessionId) => sessions.get(sessionId)!,
+  }
+  const screenshots = createScreenshots({
+    store,
+    files,
+    access,
+    idempotency,
+    now,
+    logger: pino({ level: 'silent' }),
+    settings: { maxBytes: 1_000_000, maxUploads: 2, idempotencyRetention: 86_400 },
+  })
+  let fault: Error | undefined
+  const commands = createCommands({
+    store,
+    sessions: { find: async (sessionId) => sessions.get(sessionId)! },
+    access,
+    installations: { get: async () => installation as Installation },
+    log: {
+      append: async (draft) => {
+        if (fault) throw fault
+        return log.append(draft)
+      },
+    },
+    now,
+    settings: { lifetime, retention: 30 },
+  })
+  const decisions = createCommandDecisions({
+    store,
+    access,
+    idempotency,
+    now,
+    settings: { lifetime, screenshotMaxBytes: 1_000_000, idempotencyRetention: 86_400 },
+  })
+
+  return {
+    commands,
+    decisions,
+    screenshots,
+    store,
+    files,
+    cleanup: createCommandCleanup({ store, files, now }),
+    time,
+    installation,
+    /** From now on no event can be written, as if the process died before it; undefined: it can again. */
+    breakLog(error: Error | undefined) {
+      fault = error
+    },
+    newSession(): Session {
+      const session = {
+        sessionId: newId('ses'),
+        conversationId: newId('cnv'),
+        workspaceId: 'ws_1',
+        origin: site,
+      } as Session
+      sessions.set(session.sessionId, session)
+      return session
+    },
+    eventsOf: async ({ conversationId }: Session) => events.readAfter({ conversationId, after: 0 }, 1000),
+    credentials: ({ sessionId }: Session) => ({ accessGrant: sessionId, origin: site }),
+    newKey: (): string => randomUUID(),
+  }
+}

@@ -1,0 +1,162 @@
+import fc from 'fast-check'
+import { beforeAll, expect, it } from 'vitest'
+import { until } from '../../test/support/until.ts'
+import type { CoreContext } from '../context.ts'
+import { answer, send, type TestVisitor, testCores } from '../test-cores.ts'
+
+const cores = testCores(2)
+let both: CoreContext[]
+beforeAll(async () => {
+  both = await cores.open({ started: true })
+})
+
+const ada = { displayName: 'Ada' }
+const kinds = [
+  'visitor message',
+  'agent message',
+  'visitor types',
+  'agent types',
+  'agent stops',
+  'sent',
+  'read',
+  'assign',
+  'unassign',
+  'close',
+  'reconnect',
+] as const
+const step = fc.record({ kind: fc.constantFrom(...kinds), core: fc.nat(1), wait: fc.boolean() })
+
+interface Seen {
+  sequence: number
+  type: string
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the wire says is what the test looks at
+  data: any
+}
+
+/** A browser that loses its connection now and then, and comes back on the other core from where it is. */
+async function createReader(visitor: TestVisitor) {
+  const session = await both[0]!.sessions.find(visitor.sessionId)
+  const [conversation] = await both[0]!.conversations.find([visitor.conversationId])
+  const seen: Seen[] = []
+  let position = 0
+  let connections = 0
+  let close = () => {}
+  let connecting = Promise.resolve()
+
+  async function connect() {
+    const core = both[connections % 2]!
+    connections += 1
+    let live = true
+    const subscription = await core.subscriptions.open({
+      id: connections,
+      session,
+      epoch: conversation!.epoch,
+      start: { afterSequence: position },
+      sink: {
+        opened() {},
+        event(_, { sequence, type, json }) {
+          if (!live) return
+          position = sequence
+          seen.push({ sequence, type, data: JSON.parse(json).data })
+        },
+        advanced(_, sequence) {
+          if (live) position = sequence
+        },
+        paused: () => queueMicrotask(() => core.subscriptions.resume(subscription)),
+        closed() {},
+      },
+    })
+    close = () => {
+      live = false
+      core.subscriptions.close(subscription)
+    }
+  }
+  await connect()
+  return {
+    seen,
+    at: () => position,
+    /** One connection at a time, as a browser has it. */
+    reconnect() {
+      connecting = connecting.then(() => {
+        close()
+        return connect()
+      })
+      return connecting
+    },
+    close: () => close(),
+  }
+}
+
+it('any mix of what happens in a conversation, on two cores at once, is one log that every reader and the history agree on', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (plan) => {
+      const visitor = await cores.newVisitor()
+      const { conversationId, credentials } = visitor
+      const readers = await Promise.all([createReader(visitor), createReader(visitor)])
+      const [first, second] = readers
+      if (plan.length % 2 === 0) await second!.reconnect()
+
+      const under = plan.map(async ({ kind, core: which }, index) => {
+        const core = both[which]!
+        const typed = (state: 'started' | 'stopped') =>
+          core.typing.setByAgent({ conversationId, state, agent: ada }, undefined)
+        const states = (state: string) =>
+          core.states.update({ conversationId, upToSequence: 1000, state }, undefined).then(() => {})
+        if (kind === 'visitor message') await send(core, visitor, `v${index}`)
+        else if (kind === 'agent message') await answer(core, visitor, `a${index}`)
+        else if (kind === 'visitor types') await core.typing.setByVisitor(credentials, 'started')
+        else if (kind === 'agent types') await typed('started')
+        else if (kind === 'agent stops') await typed('stopped')
+        else if (kind === 'sent' || kind === 'read') await states(kind)
+        else if (kind === 'assign')
+          await core.conversationDesk.assign(conversationId, { displayName: `A${index}` }, undefined)
+        else if (kind === 'unassign') await core.conversationDesk.unassign(conversationId, undefined)
+        else if (kind === 'close') await core.conversationDesk.close(conversationId, undefined)
+        else await first!.reconnect()
+      })
+      for (const [index, { wait }] of plan.entries()) if (wait) await under[index]
+      await Promise.all(under)
+      await Promise.all(both.map(({ typing, states }) => Promise.all([typing.drain(), states.drain()])))
+
+      const log = await cores.log(conversationId)
+      const end = log.at(-1)?.sequence ?? 0
+      expect(log.map(({ sequence }) => sequence)).toEqual(log.map((_, place) => place + 1))
+      const operations = log.flatMap(({ operationKey = [] }) => operationKey)
+      expect(new Set(operations).size).toBe(operations.length)
+
+      let open = true
+      for (const { type } of log) {
+        if (type === 'conversation.closed' || type === 'conversation.reopened') {
+          expect(open).toBe(type === 'conversation.closed')
+          open = !open
+        } else if (type === 'message.accepted' || type === 'message.received') expect(open).toBe(true)
+      }
+
+      const lasting = log.filter(({ transient }) => !transient)
+      for (const reader of readers) {
+        await until('the whole log', () => reader.at() >= end)
+        const sequences = reader.seen.map(({ sequence }) => sequence)
+        expect(sequences).toEqual([...new Set(sequences)].sort((one, other) => one - other))
+        expect(reader.seen.filter(({ type }) => !type.startsWith('typing')).map(({ sequence }) => sequence)).toEqual(
+          lasting.map(({ sequence }) => sequence),
+        )
+        expect(reader.seen.some(({ data }) => data.author?.kind === 'visitor')).toBe(false)
+        reader.close()
+      }
+
+      const told = new Map<string, string>()
+      for (const { type, data } of first!.seen) {
+        if (data.message) told.set(data.message.messageId, data.message.state)
+        if (type === 'message.state.changed' && rank(data.state) > rank(told.get(data.messageId)!))
+          told.set(data.messageId, data.state)
+      }
+      const { messages } = await both[1]!.messages.listForVisitor(credentials, { limit: 100 })
+      expect(messages.map(({ message, currentState }) => [message!.messageId, currentState ?? message!.state])).toEqual(
+        [...told],
+      )
+    }),
+    { numRuns: 25 },
+  )
+})
+
+const rank = (state: string) => ['queued', 'sent', 'delivered', 'read'].indexOf(state)

@@ -1,0 +1,83 @@
+import { createClient, createRouterTransport } from '@connectrpc/connect'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import type { CoreContext } from '../context.ts'
+import { coreRouterOptions, coreRoutes } from '../services/router.ts'
+import { answer, send, testCores } from '../test-cores.ts'
+
+const cores = testCores(1)
+let core: CoreContext
+let headers: (workspaceId?: string) => Promise<{ headers: { authorization: string } }>
+let messaging: ReturnType<typeof createClient<typeof MessagingService>>
+let workspaces: ReturnType<typeof createClient<typeof WorkspaceService>>
+
+beforeAll(async () => {
+  core = (await cores.open())[0]!
+  const transport = createRouterTransport(coreRoutes(core), { router: coreRouterOptions(core) })
+  messaging = createClient(MessagingService, transport)
+  workspaces = createClient(WorkspaceService, transport)
+  headers = async (workspaceId) => {
+    const scopes = ['messages:read', 'workspaces:read']
+    const token = await core.access.issue({ subject: 'test', scopes, ...(workspaceId && { workspaceId }) })
+    return { headers: { authorization: `Bearer ${token}` } }
+  }
+})
+
+describe('an operator’s list of conversations', () => {
+  it('says who the visitor is and what was said last, whichever side said it', async () => {
+    const visitor = await cores.newVisitor()
+    const { workspaceId, conversationId } = visitor
+    await send(core, visitor, 'hello')
+    const options = await headers(workspaceId)
+    const first = await messaging.listConversations({}, options)
+    expect(first.conversations[0]).toMatchObject({
+      conversationId,
+      visitor: { identityState: 'anonymous' },
+      lastMessage: { body: 'hello', author: { kind: 'visitor' } },
+    })
+    await answer(core, visitor, 'good-day')
+    await core.conversationDesk.close(conversationId, undefined)
+    const { conversation } = await messaging.getConversation({ conversationId }, options)
+    expect(conversation).toMatchObject({
+      visitor: { identityState: 'anonymous' },
+      lastMessage: { body: 'good-day', author: { kind: 'agent' } },
+    })
+  })
+
+  it('shows a conversation without a message with neither, and one of another workspace not at all', async () => {
+    const visitor = await cores.newVisitor()
+    const { conversationId, workspaceId } = visitor
+    const { conversation } = await messaging.getConversation({ conversationId }, await headers(workspaceId))
+    expect(conversation).toMatchObject({ conversationId, lastSequence: 0 })
+    expect(conversation?.lastMessage).toBeUndefined()
+    const elsewhere = messaging.getConversation({ conversationId }, await headers('ws_other'))
+    await expect(elsewhere).rejects.toMatchObject({ rawMessage: 'NotFound' })
+  })
+
+  it('keeps the state of the last message as it is now', async () => {
+    const visitor = await cores.newVisitor()
+    const { conversationId, workspaceId } = visitor
+    const { event } = await send(core, visitor, 'read-me')
+    await core.states.update({ conversationId, upToSequence: event.sequence, state: 'read' }, undefined)
+    const { conversation } = await messaging.getConversation({ conversationId }, await headers(workspaceId))
+    expect(conversation?.lastMessage?.state).toBe('read')
+  })
+})
+
+describe('a workspace', () => {
+  it('is told with its connections to its own tokens, and to no others', async () => {
+    const { workspaceId } = await cores.newSite()
+    const own = await headers(workspaceId)
+    expect((await workspaces.getWorkspace({}, own)).workspace).toMatchObject({ workspaceId, name: 'Shop' })
+    expect((await workspaces.listConnections({}, own)).connections).toMatchObject([{ workspaceId, name: 'Site' }])
+    const foreign = await headers('ws_other')
+    await expect(workspaces.getWorkspace({ workspaceId }, foreign)).rejects.toMatchObject({ rawMessage: 'NotFound' })
+    await expect(workspaces.listConnections({ workspaceId }, foreign)).rejects.toMatchObject({
+      rawMessage: 'NotFound',
+    })
+    await expect(workspaces.listConnections({}, await headers())).rejects.toMatchObject({
+      rawMessage: 'ValidationFailed',
+    })
+  })
+})

@@ -1,0 +1,92 @@
+import type { EventLog } from '../log/event-log.ts'
+import type { Agent } from '../log/log-events.ts'
+import { agentIssues, validate } from '../rules.ts'
+import type { Assignment, Conversation, ConversationStore } from '../store/conversations.ts'
+import type { ConversationAccess } from './conversation-access.ts'
+
+type Scope = string | undefined
+
+export interface Conversations {
+  /** Names the agent of a conversation; the same one again changes nothing. Errors: NotFound, ValidationFailed. */
+  assign(conversationId: string, agent: Agent, scope: Scope): Promise<Conversation>
+  /** Errors: NotFound. */
+  unassign(conversationId: string, scope: Scope): Promise<Conversation>
+  /** Errors: NotFound. */
+  close(conversationId: string, scope: Scope): Promise<Conversation>
+  /** Writes the events of assignments that a dead process left behind. */
+  heal(): Promise<void>
+}
+
+const healBatch = 200
+
+/**
+ * What operators do with a conversation. Its status is what the log says, decided where the event gets its place
+ * (`event-log.ts`), and the document follows. Its assignment is what the document says, and the event follows: before the
+ * next change, that of the one before is made sure of, so that the log has each once and in order.
+ */
+export function createConversations(dependencies: {
+  store: ConversationStore
+  log: EventLog
+  conversationAccess: ConversationAccess
+}): Conversations {
+  const { store, log, conversationAccess } = dependencies
+
+  async function announce(conversationId: string, { version, agent, previous, announced }: Assignment) {
+    if (announced) return
+    const concerned = agent ?? previous
+    await log.append({
+      conversationId,
+      type: agent ? 'agent.assigned' : 'agent.unassigned',
+      operationKey: `assignment ${version}`,
+      inputHash: 'assignment',
+      ...(concerned && { data: { agent: concerned } }),
+    })
+    await store.markAnnounced(conversationId, version)
+  }
+
+  async function change(conversationId: string, agent: Agent | undefined, scope: Scope): Promise<Conversation> {
+    for (;;) {
+      const conversation = await conversationAccess.find(conversationId, scope)
+      const { assignment } = conversation
+      if (assignment) await announce(conversationId, assignment)
+      if (isSame(assignment?.agent, agent)) return conversation
+      const next: Assignment = {
+        version: (assignment?.version ?? 0) + 1,
+        ...(agent && { agent }),
+        ...(assignment?.agent && { previous: assignment.agent }),
+        announced: false,
+      }
+      if (!(await store.assign(conversationId, assignment, next))) continue
+      await announce(conversationId, next)
+      return { ...conversation, assignment: next }
+    }
+  }
+
+  return {
+    async assign(conversationId, { displayName, avatarUrl }, scope) {
+      const agent = { displayName, ...(avatarUrl === undefined ? {} : { avatarUrl }) }
+      await conversationAccess.find(conversationId, scope)
+      validate(...agentIssues(agent))
+      return change(conversationId, agent, scope)
+    },
+
+    unassign: (conversationId, scope) => change(conversationId, undefined, scope),
+
+    async close(conversationId, scope) {
+      await conversationAccess.find(conversationId, scope)
+      const { event } = await log.append({ conversationId, type: 'conversation.closed' })
+      await store.recordClosed([{ conversationId, sequence: event.sequence }])
+      return conversationAccess.find(conversationId, scope)
+    },
+
+    async heal() {
+      for (const { conversationId, assignment } of await store.unannounced(healBatch)) {
+        if (assignment) await announce(conversationId, assignment)
+      }
+    },
+  }
+}
+
+function isSame(one: Agent | undefined, other: Agent | undefined): boolean {
+  return one?.displayName === other?.displayName && one?.avatarUrl === other?.avatarUrl
+}

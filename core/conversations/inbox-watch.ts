@@ -1,0 +1,156 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
+import type { Logger } from 'pino'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
+import type { LogEvent } from '../log/log-events.ts'
+import type { Conversation, ConversationStore } from '../store/conversations.ts'
+import type { EventStore } from '../store/events.ts'
+
+/** A conversation that went on: how it is now, and what happened, in order. */
+export interface ConversationChange {
+  conversation: Conversation
+  events: LogEvent[]
+}
+
+export interface InboxWatcher {
+  /** Left out: every workspace. */
+  readonly workspaceId?: string
+  changed(change: ConversationChange): void
+  /** From here on every change is told; what came before may not have been. */
+  ready(): void
+}
+
+export interface InboxWatch {
+  /** Tells the watcher of every change from now on, until the answer is called. */
+  add(watcher: InboxWatcher): () => void
+  /** Some process wrote up to here. */
+  advanced(conversationId: string, sequence: number): void
+  /** Wake-ups may have been missed. */
+  missed(): void
+  /** Looks for messages that no wake-up told of. */
+  check(): Promise<void>
+}
+
+const conversationsPerRead = 200
+const eventsPerRead = 2000
+/** How far back the first look into a conversation goes, in events; what is older than the watch is not told. */
+const firstLook = 50
+const maxRemembered = 50_000
+/** How late a conversation's document may follow its log, and clocks may differ, in milliseconds. */
+const lateMs = 2000
+const checkBackMs = 15_000
+const maxChecked = 500
+
+/** Follows the conversations of whole workspaces for operators' inboxes. It costs nothing while nobody watches here. */
+export function createInboxWatch(dependencies: {
+  events: Pick<EventStore, 'readManyAfter'>
+  conversations: Pick<ConversationStore, 'find' | 'activeSince'>
+  logger: Logger
+  now: () => number
+}): InboxWatch {
+  const { events, conversations, logger, now } = dependencies
+  const watchers = new Set<InboxWatcher>()
+  /** How far each conversation has been told. */
+  const told = new LRUCache<string, number>({ max: maxRemembered })
+  const behind = new Map<string, number>()
+  let since = 0
+
+  const concerns = (watcher: InboxWatcher, workspaceId: string) =>
+    watcher.workspaceId === undefined || watcher.workspaceId === workspaceId
+
+  function fallBehind(conversationId: string, sequence: number) {
+    if (sequence > (told.get(conversationId) ?? 0))
+      behind.set(conversationId, Math.max(sequence, behind.get(conversationId) ?? 0))
+  }
+
+  const reading = createSingleFlight(
+    () => behind.size > 0,
+    async () => {
+      const targets = [...behind].slice(0, conversationsPerRead)
+      for (const [conversationId] of targets) behind.delete(conversationId)
+      if (watchers.size === 0) return
+      try {
+        await read(targets)
+      } catch (error) {
+        logger.warn({ reason: (error as Error).name }, 'inbox not read, trying again')
+        for (const [id, sequence] of targets) fallBehind(id, sequence)
+        await delay(500)
+      }
+    },
+  )
+
+  async function read(targets: [string, number][]) {
+    const found = await conversations.find(targets.map(([conversationId]) => conversationId))
+    const watched = found.filter(({ workspaceId }) => [...watchers].some((watcher) => concerns(watcher, workspaceId)))
+    if (watched.length === 0) return
+    const ends = new Map(targets)
+    const ranges = watched.map(({ conversationId }) => ({
+      conversationId,
+      after: told.get(conversationId) ?? Math.max(0, ends.get(conversationId)! - firstLook),
+    }))
+    const page = await events.readManyAfter(ranges, eventsPerRead, { transient: true })
+    const byConversation = Map.groupBy(page, ({ conversationId }) => conversationId)
+    for (const conversation of watched) {
+      const { conversationId } = conversation
+      const news = byConversation.get(conversationId) ?? []
+      const end = news.at(-1)?.sequence ?? 0
+      if (end > 0) told.set(conversationId, Math.max(end, told.get(conversationId) ?? 0))
+      if (page.length === eventsPerRead) fallBehind(conversationId, ends.get(conversationId)!)
+      tell(
+        conversation,
+        news.filter(({ occurredAt }) => occurredAt.getTime() >= since),
+      )
+    }
+  }
+
+  function tell(conversation: Conversation, news: LogEvent[]) {
+    if (news.length === 0) return
+    const change = { conversation: withNews(conversation, news), events: news }
+    for (const watcher of watchers) if (concerns(watcher, conversation.workspaceId)) watcher.changed(change)
+  }
+
+  return {
+    add(watcher) {
+      if (watchers.size === 0) {
+        told.clear()
+        since = now() - lateMs
+      }
+      watchers.add(watcher)
+      watcher.ready()
+      return () => void watchers.delete(watcher)
+    },
+
+    advanced(conversationId, sequence) {
+      if (watchers.size === 0) return
+      fallBehind(conversationId, sequence)
+      if (behind.size > 0) void reading.run()
+    },
+
+    missed() {
+      for (const watcher of watchers) watcher.ready()
+    },
+
+    async check() {
+      const scopes = new Set([...watchers].map(({ workspaceId }) => workspaceId))
+      for (const workspaceId of scopes) {
+        const recent = await conversations.activeSince(workspaceId, new Date(now() - checkBackMs), maxChecked)
+        for (const { conversationId, lastSequence = 0 } of recent) this.advanced(conversationId, lastSequence)
+      }
+    },
+  }
+}
+
+/** The document follows the log, and may be behind what the events say. */
+function withNews(conversation: Conversation, news: LogEvent[]): Conversation {
+  const message = news.findLast((event) => event.message)
+  const ahead = message && message.sequence > (conversation.lastSequence ?? 0)
+  return {
+    ...conversation,
+    ...(ahead && {
+      lastMessageAt: message.occurredAt,
+      lastSequence: message.sequence,
+      ...(message.message?.sessionId === undefined ? {} : { lastSessionId: message.message.sessionId }),
+    }),
+    status: news.at(-1)?.closed ? 'closed' : 'open',
+  }
+}

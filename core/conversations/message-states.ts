@@ -1,0 +1,117 @@
+import type { Logger } from 'pino'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
+import type { EventLog } from '../log/event-log.ts'
+import type { LogEvent, MessageState } from '../log/log-events.ts'
+import { field, oneOf, validate } from '../rules.ts'
+import type { MessageStateChange, MessageStateStore } from '../store/message-states.ts'
+import type { ConversationAccess } from './conversation-access.ts'
+
+export interface MessageStates {
+  /**
+   * The visitor's messages up to a sequence become `sent`, `delivered` or `read`, forwards only: at most 100 of them, the
+   * oldest first. Errors: NotFound, ValidationFailed, ServiceUnavailable.
+   */
+  update(
+    request: { conversationId: string; upToSequence: number; state: string },
+    workspaceId: string | undefined,
+  ): Promise<{ changed: number; remaining: number }>
+  /** An operator's side was given these events: the visitor's messages among them are sent. Never waits, never fails. */
+  given(events: LogEvent[]): void
+  /** Changes the messages whose events a dead process left behind. */
+  heal(): Promise<void>
+  drain(): Promise<void>
+}
+
+/** In their order; `failed` is the browser's own. */
+const order: MessageState[] = ['queued', 'sent', 'delivered', 'read']
+const maxChanges = 100
+const maxCounted = 10_000
+const maxGiven = 10_000
+/** Whoever wrote an event this long ago, in milliseconds, is not about to change its message any more. */
+const abandonedMs = 10_000
+
+const before = (state: MessageState) => order.slice(0, order.indexOf(state))
+
+/** The state of a message as it is now. */
+export function stateOf({ currentState, message }: LogEvent): MessageState {
+  return currentState ?? message?.state ?? 'queued'
+}
+
+/**
+ * How far the visitor's messages have come. First the event, then the message: an event whose message is still to be
+ * changed says so, and so a crash between the two is found and made good.
+ */
+export function createMessageStates(dependencies: {
+  store: MessageStateStore
+  log: EventLog
+  conversationAccess: ConversationAccess
+  logger: Logger
+  now: () => number
+}): MessageStates {
+  const { store, log, conversationAccess, logger, now } = dependencies
+  let waiting = new Map<string, LogEvent>()
+
+  async function change(messages: LogEvent[], state: MessageState) {
+    const appended = await Promise.all(
+      messages.map(({ conversationId, sequence, message }) => {
+        const { messageId, clientOperationId } = message!
+        return log.append({
+          conversationId,
+          type: 'message.state.changed',
+          operationKey: `state ${messageId} ${state}`,
+          inputHash: state,
+          data: { messageId, ...(clientOperationId === undefined ? {} : { clientOperationId }), state },
+          messageSequence: sequence,
+          unapplied: true,
+        })
+      }),
+    )
+    await store.apply(appended.flatMap(({ event }) => changeOf(event)))
+  }
+
+  const sending = createSingleFlight(
+    () => waiting.size > 0,
+    async () => {
+      const messages = [...waiting.values()]
+      waiting = new Map()
+      try {
+        await change(messages, 'sent')
+      } catch (error) {
+        logger.warn({ reason: (error as Error).name }, 'messages not marked as sent')
+      }
+    },
+  )
+
+  return {
+    async update({ conversationId, upToSequence, state }, workspaceId) {
+      await conversationAccess.find(conversationId, workspaceId)
+      validate(field('/state', state, oneOf<string>('sent', 'delivered', 'read')))
+      const target = state as MessageState
+      const query = { conversationId, upTo: upToSequence, states: before(target) }
+      const messages = await store.visitorMessages(query, maxChanges)
+      await change(messages, target)
+      const remaining = messages.length < maxChanges ? 0 : await store.count(query, maxCounted)
+      return { changed: messages.length, remaining }
+    },
+
+    given(events) {
+      for (const event of events) {
+        if (event.type !== 'message.accepted' || stateOf(event) !== 'queued' || waiting.size >= maxGiven) continue
+        waiting.set(event.message!.messageId, event)
+      }
+      if (waiting.size > 0) void sending.run()
+    },
+
+    async heal() {
+      const left = await store.unapplied(new Date(now() - abandonedMs), maxCounted)
+      await store.apply(left.flatMap(changeOf))
+    },
+
+    drain: sending.settled,
+  }
+}
+
+function changeOf({ conversationId, sequence, messageSequence, data }: LogEvent): MessageStateChange[] {
+  if (messageSequence === undefined || data?.state === undefined) return []
+  return [{ conversationId, sequence, messageSequence, state: data.state, from: before(data.state) }]
+}

@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto'
+import { pino } from 'pino'
+import { afterAll, describe, expect, it } from 'vitest'
+import { signAssertion } from '../../test/support/assertion.ts'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { readCoreConfig } from '../config.ts'
+import { type CoreContext, createCoreContext } from '../context.ts'
+import { parseSecretKeys } from '../secrets.ts'
+import { openDatabase } from '../store/database.ts'
+import { createSealedSecrets } from '../store/sealed-secrets.ts'
+import { createKeyring } from './keyring.ts'
+import { rekey } from './rekey.ts'
+import { createSecretBox } from './secret-box.ts'
+
+const { uri, name } = testDatabase()
+const cores: CoreContext[] = []
+afterAll(() => Promise.all(cores.map((core) => core.stop())))
+
+const key = (kid: string) => `${kid}:${Buffer.alloc(32, kid).toString('base64')}`
+const origin = 'https://shop.example'
+
+async function coreWith(...kids: string[]): Promise<CoreContext> {
+  const core = createCoreContext({
+    config: readCoreConfig({}),
+    secretKeys: parseSecretKeys(kids.map(key).join(',')),
+    database: await openDatabase({ uri, name, timeoutMs: 5000 }),
+    logger: pino({ level: 'silent' }),
+  })
+  cores.push(core)
+  return core
+}
+
+async function rekeyWith(core: CoreContext, ...kids: string[]) {
+  const keyring = createKeyring(parseSecretKeys(kids.map(key).join(',')))
+  return rekey(createSealedSecrets(core.database.collections), createSecretBox(keyring), kids[0]!)
+}
+
+describe('the secret keys', () => {
+  it('may change one after the other until none of the first is left, and whoever is known stays known', async () => {
+    const first = await coreWith('k1')
+    const { workspaceId } = await first.workspaces.createWorkspace('Shop')
+    const { connectionId } = await first.workspaces.createConnection(workspaceId, 'Site', undefined)
+    const { installation, identitySecret } = await first.workspaces.createInstallation(
+      connectionId,
+      { origins: [origin] },
+      undefined,
+    )
+    const siteKey = installation.publicSiteKey
+    const destination = {
+      workspaceId,
+      destinationUrl: 'https://93.184.216.34/hook',
+      mappedFields: [],
+      automatic: false,
+    }
+    const { subscription } = await first.leadSubscriptions.create(destination, { subject: 'desk' })
+    const begin = async (core: CoreContext, clientInstanceId: string) => {
+      const request = { publicSiteKey: siteKey, origin, clientInstanceId, idempotencyKey: randomUUID() }
+      return (await core.sessions.create(request)).content
+    }
+    /** The conversation that a person is in, after they have signed in. */
+    const conversationOf = async (core: CoreContext, sub: string) => {
+      const { accessGrant } = await begin(core, randomUUID())
+      const assertion = signAssertion({ siteKey, ...identitySecret }, { claims: { sub } })
+      const credentials = { accessGrant, origin }
+      const { content } = await core.identification.identify({ credentials, assertion, idempotencyKey: randomUUID() })
+      return content.conversationId
+    }
+    const known = await conversationOf(first, 'ada')
+    const banned = await begin(first, 'rude browser')
+    await first.sessions.ban(banned.sessionId, 'rude', undefined)
+
+    const old = await begin(first, 'held')
+    for (const kids of [['k2', 'k1'], ['k2'], ['k3', 'k2'], ['k3']]) {
+      // As `npm run migrate -- --rekey` does before a key is taken out.
+      if (kids.length === 1) {
+        const { inUse } = await rekeyWith(first, kids[0]!, kids[0] === 'k2' ? 'k1' : 'k2')
+        expect(Object.keys(inUse)).toEqual(kids)
+      }
+      const core = await coreWith(...kids)
+      expect([kids, await conversationOf(core, 'ada')]).toEqual([kids, known])
+      await expect(begin(core, 'rude browser')).rejects.toThrow('VisitorBanned')
+      // Grants and service tokens are good as long as their key is.
+      const credentials = { accessGrant: old.accessGrant, origin }
+      if (kids.includes('k1')) await core.visitorAccess.authorize(credentials)
+      else await expect(core.visitorAccess.authorize(credentials)).rejects.toThrow('GrantInvalid')
+    }
+    const [kept] = await first.database.collections.leadSubscriptions
+      .find({ _id: subscription.subscriptionId })
+      .toArray()
+    const box = createSecretBox(createKeyring(parseSecretKeys(key('k3'))))
+    expect(box.open(kept!.secrets[0]!.sealed)).toMatch(/^whsec_/)
+  })
+
+  it('are not mixed up by cores that start at once, or by a rotation beside the sealing', async () => {
+    const [one, two] = await Promise.all([coreWith('k4', 'k3'), coreWith('k4', 'k3')])
+    const [installation] = await one!.workspaces.listInstallations(
+      (await one!.database.collections.workspaces.findOne({}))!._id,
+    )
+    const [, secret] = await Promise.all([
+      rekeyWith(one!, 'k4', 'k3'),
+      two!.workspaces.rotateIdentitySecret(installation!.publicSiteKey, undefined),
+    ])
+    await rekeyWith(one!, 'k4', 'k3')
+    const [now] = await one!.workspaceStore.findInstallations([installation!.publicSiteKey])
+    expect(now!.identitySecrets[0]!.kid).toBe(secret.kid)
+    const box = createSecretBox(createKeyring(parseSecretKeys(key('k4'))))
+    for (const { sealed } of now!.identitySecrets) box.open(sealed)
+    expect(box.open(now!.identitySecrets[0]!.sealed)).toBe(secret.secret)
+  })
+})

@@ -1,0 +1,144 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { CoreContext } from '../context.ts'
+import type { FormField } from '../store/workspaces.ts'
+import { type TestVisitor, testCores } from '../test-cores.ts'
+
+const cores = testCores(2)
+let a: CoreContext
+let b: CoreContext
+let visitor: TestVisitor
+
+const form: FormField[] = [
+  { name: 'name', label: 'Your name', type: 'text', required: true, maxLength: 20 },
+  { name: 'mail', label: 'Mail', type: 'email', required: true, maxLength: 254 },
+  { name: 'phone', label: 'Phone', type: 'tel', required: false, maxLength: 32 },
+  { name: 'note', label: 'Anything else?', type: 'textarea', required: false, maxLength: 100 },
+]
+
+beforeAll(async () => {
+  const opened = await cores.open()
+  a = opened[0]!
+  b = opened[1]!
+  visitor = await cores.newVisitor(
+    await cores.newSite({ capabilities: { preChatForm: true }, forms: { preChat: form, offline: form } }),
+  )
+})
+
+const good = { name: 'Mia', mail: 'mia@example.org' }
+const submit = (core: CoreContext, fields: Record<string, string>, idempotencyKey: string) =>
+  core.leads.submitForm({ credentials: visitor.credentials, form: 'preChat', fields, idempotencyKey })
+
+describe('a form', () => {
+  it('that is filled in becomes a lead of the conversation, once, whoever is asked how often', async () => {
+    const answers = await Promise.all(Array.from({ length: 10 }, (_, index) => submit([a, b][index % 2]!, good, 'k1')))
+    expect(new Set(answers.map(({ formSubmissionId }) => formSubmissionId)).size).toBe(1)
+    expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1)
+    const leads = await a.database.collections.leads.find({ conversationId: visitor.conversationId }).toArray()
+    expect(leads).toMatchObject([
+      {
+        workspaceId: visitor.workspaceId,
+        source: 'pre-chat-form',
+        fields: good,
+        formSubmissionId: answers[0]!.formSubmissionId,
+      },
+    ])
+    expect(leads[0]!._id).toMatch(/^lead_/)
+  })
+
+  it('is a conflict with other fields under the same key', async () => {
+    await submit(a, good, 'k2')
+    await expect(submit(b, { ...good, name: 'Max' }, 'k2')).rejects.toMatchObject({
+      code: ErrorCode.IDEMPOTENCY_CONFLICT,
+    })
+  })
+
+  it.each<[string, Record<string, string>, { path: string; rule: string }[]]>([
+    ['an unknown field', { ...good, admin: 'yes' }, [{ path: '/fields/admin', rule: 'additionalProperties' }]],
+    [
+      'a name that would break a pointer',
+      { ...good, 'a/b~c': '' },
+      [{ path: '/fields/a~1b~0c', rule: 'additionalProperties' }],
+    ],
+    [
+      'a name from the prototype',
+      { ...good, constructor: 'x' },
+      [{ path: '/fields/constructor', rule: 'additionalProperties' }],
+    ],
+    [
+      'nothing',
+      {},
+      [
+        { path: '/fields/name', rule: 'required' },
+        { path: '/fields/mail', rule: 'required' },
+      ],
+    ],
+    ['only white space', { ...good, name: '  ' }, [{ path: '/fields/name', rule: 'minLength' }]],
+    ['too much', { ...good, name: 'x'.repeat(21) }, [{ path: '/fields/name', rule: 'maxLength' }]],
+    ['no mail address', { ...good, mail: 'mia at home' }, [{ path: '/fields/mail', rule: 'format' }]],
+    ['no telephone number', { ...good, phone: 'call me' }, [{ path: '/fields/phone', rule: 'format' }]],
+    ['a line break in a line', { ...good, name: 'Mia\nBcc: x' }, [{ path: '/fields/name', rule: 'pattern' }]],
+    ['a control character', { ...good, note: 'a\u0000b' }, [{ path: '/fields/note', rule: 'pattern' }]],
+  ])('with %s is refused, with a pointer and without the value', async (_, fields, issues) => {
+    await expect(submit(a, fields, 'bad')).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED, issues })
+  })
+
+  it('may leave out what is not required, and may have lines where they are asked for', async () => {
+    expect(await submit(a, { ...good, phone: '', note: 'one\ntwo' }, 'k3')).toMatchObject({ replayed: false })
+  })
+
+  it('is not there where it is not advertised, even if it is defined', async () => {
+    const submission = { credentials: visitor.credentials, form: 'offline' as const, fields: good, idempotencyKey: 'k' }
+    await expect(a.leads.submitForm(submission)).rejects.toMatchObject({ code: ErrorCode.ROUTE_NOT_ADVERTISED })
+  })
+
+  it.each<[string, FormField[], { path: string; rule: string }]>([
+    ['two fields of one name', [form[0]!, form[0]!], { path: '/forms/preChat/fields/1/name', rule: 'uniqueItems' }],
+    [
+      'a field of no known type',
+      [{ ...form[0]!, type: 'file' as 'text' }],
+      { path: '/forms/preChat/fields/0/type', rule: 'enum' },
+    ],
+    ['a name with a slash', [{ ...form[0]!, name: 'a/b' }], { path: '/forms/preChat/fields/0/name', rule: 'pattern' }],
+    [
+      'a length beyond the bound',
+      [{ ...form[0]!, maxLength: 4001 }],
+      { path: '/forms/preChat/fields/0/maxLength', rule: 'maximum' },
+    ],
+  ])('cannot be defined with %s', async (_, preChat, issue) => {
+    await expect(
+      a.workspaces.updateInstallation(visitor.siteKey, { forms: { preChat } }, undefined),
+    ).rejects.toMatchObject({ issues: [issue] })
+  })
+
+  it('that is defined anew leaves the other one as it was', async () => {
+    const site = await cores.newSite({ forms: { preChat: form, offline: form } })
+    const updated = await b.workspaces.updateInstallation(site.siteKey, { forms: { preChat: [form[0]!] } }, undefined)
+    expect(updated.forms).toEqual({ preChat: [form[0]], offline: form })
+  })
+})
+
+describe('a lead of another service', () => {
+  it('is recorded in its workspace, each call a new one', async () => {
+    const { workspaceId, conversationId } = visitor
+    const lead = { workspaceId, source: 'crm-import', fields: { name: 'Mia' }, conversationId }
+    const ids = [await a.leads.capture(lead, workspaceId), await a.leads.capture(lead, undefined)]
+    expect(new Set(ids).size).toBe(2)
+    expect(await a.database.collections.leads.countDocuments({ source: 'crm-import' })).toBe(2)
+  })
+
+  it('is refused for another workspace, for its conversations, and with fields that are none', async () => {
+    const { workspaceId, conversationId } = visitor
+    const other = await cores.newSite()
+    const lead = { workspaceId, source: 's', fields: {} }
+    const notFound = { code: ErrorCode.NOT_FOUND }
+    await expect(a.leads.capture(lead, other.workspaceId)).rejects.toMatchObject(notFound)
+    await expect(a.leads.capture({ ...lead, workspaceId: 'ws_none' }, undefined)).rejects.toMatchObject(notFound)
+    await expect(
+      a.leads.capture({ ...lead, workspaceId: other.workspaceId, conversationId }, undefined),
+    ).rejects.toMatchObject(notFound)
+    await expect(a.leads.capture({ ...lead, fields: { 'a b': 'x' } }, undefined)).rejects.toMatchObject({
+      issues: [{ path: '/fields', rule: 'propertyNames' }],
+    })
+  })
+})

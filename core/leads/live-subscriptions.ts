@@ -1,0 +1,52 @@
+import { createLiveCache } from '../log/live-cache.ts'
+import type { Wakeups } from '../log/wakeups.ts'
+import type { LeadSubscription, LeadSubscriptionStore } from '../store/lead-subscriptions.ts'
+
+/** A subscription as it was at most a second ago. */
+export interface KnownSubscription {
+  subscription: LeadSubscription
+  /** Not later than it was read. */
+  readAt: Date
+}
+
+/** What new deliveries and results go by, remembered between them. */
+export interface LiveSubscriptions {
+  find(subscriptionId: string): Promise<KnownSubscription | undefined>
+  /** These are not as they were: every core is told. Resolves when the others can see it. */
+  changed(...subscriptionIds: string[]): Promise<void>
+  /** Somebody changed these, or something else that has an id. */
+  forget(ids: string[]): void
+  forgetAll(): void
+}
+
+/** A core that dies between a change and telling of it costs the others this much time, in milliseconds. */
+const maxAgeMs = 10_000
+
+export function createLiveSubscriptions(dependencies: {
+  store: Pick<LeadSubscriptionStore, 'find'>
+  wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
+  now: () => number
+}): LiveSubscriptions {
+  const { store, wakeups, now } = dependencies
+  const cache = createLiveCache<KnownSubscription>({
+    isCurrent: wakeups.isCurrent,
+    maxEntries: 10_000,
+    async loadMany(ids) {
+      const readAt = new Date(now())
+      const found = await store.find(ids)
+      return new Map(found.map((subscription) => [subscription.subscriptionId, { subscription, readAt }]))
+    },
+  })
+
+  return {
+    async find(subscriptionId) {
+      const known = await cache.get(subscriptionId)
+      return known && known.readAt.getTime() < now() - maxAgeMs ? cache.reload(subscriptionId) : known
+    },
+    changed: wakeups.stateChanged,
+    forget(ids) {
+      for (const id of ids) cache.invalidate(id)
+    },
+    forgetAll: cache.clear,
+  }
+}

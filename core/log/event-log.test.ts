@@ -1,0 +1,224 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { newId } from '../ids.ts'
+import { type Database, openDatabase } from '../store/database.ts'
+import { createEventStore, type EventStore } from '../store/events.ts'
+import { createEventLog, type EventDraft, type EventLog } from './event-log.ts'
+import type { LogEvent } from './log-events.ts'
+import { createLogHeads } from './log-heads.ts'
+
+const { uri, name } = testDatabase()
+let database: Database
+let store: EventStore
+
+beforeAll(async () => {
+  database = await openDatabase({ uri, name, timeoutMs: 5000 })
+  store = createEventStore(database.collections)
+})
+afterAll(() => database.close())
+
+function newLog(onAppended: (event: LogEvent) => void = () => {}, over: EventStore = store): EventLog {
+  return createEventLog({ store: over, heads: createLogHeads(over), now: Date.now, onAppended })
+}
+
+function draft(conversationId: string, operation: string, body = operation): EventDraft {
+  return {
+    conversationId,
+    type: 'message.accepted',
+    operationKey: `ses_1 ${operation}`,
+    inputHash: body,
+    message: { messageId: newId('msg'), author: { kind: 'visitor' }, body, contentType: 'text', state: 'queued' },
+  }
+}
+
+const readAll = (conversationId: string) => store.readAfter({ conversationId, after: 0 }, 10_000, { transient: true })
+
+describe('the event log', () => {
+  it('gives the events of a conversation the sequences 1, 2, 3 in the order they were appended', async () => {
+    const conversationId = newId('cnv')
+    const log = newLog()
+    const appended = await Promise.all(['a', 'b', 'c'].map((operation) => log.append(draft(conversationId, operation))))
+    expect(appended.map(({ event }) => event.sequence)).toEqual([1, 2, 3])
+    expect((await readAll(conversationId)).map(({ message }) => message?.body)).toEqual(['a', 'b', 'c'])
+  })
+
+  it('answers a repeated operation with the event that it made, also from another process', async () => {
+    const conversationId = newId('cnv')
+    const first = await newLog().append(draft(conversationId, 'once'))
+    const again = await newLog().append(draft(conversationId, 'once'))
+    expect(again.replayed).toBe(true)
+    expect(again.event).toEqual(first.event)
+    expect(await readAll(conversationId)).toHaveLength(1)
+  })
+
+  it('refuses an operation key that comes with other input', async () => {
+    const conversationId = newId('cnv')
+    const log = newLog()
+    await log.append(draft(conversationId, 'key', 'one text'))
+    await expect(log.append(draft(conversationId, 'key', 'another text'))).rejects.toMatchObject({
+      code: ErrorCode.IDEMPOTENCY_CONFLICT,
+    })
+  })
+
+  it('lets three writers fight over one conversation without a gap, a double or a lost event', async () => {
+    const conversationId = newId('cnv')
+    const logs = [newLog(), newLog(), newLog()]
+    const appended = await Promise.all(
+      Array.from({ length: 150 }, (_, index) => logs[index % 3]!.append(draft(conversationId, `op${index}`))),
+    )
+    const sequences = appended.map(({ event }) => event.sequence).sort((a, b) => a - b)
+    expect(sequences).toEqual(Array.from({ length: 150 }, (_, index) => index + 1))
+    expect((await readAll(conversationId)).map(({ sequence }) => sequence)).toEqual(sequences)
+  })
+
+  it('never shows a reader a sequence before all lower ones are there', async () => {
+    const conversationId = newId('cnv')
+    const logs = [newLog(), newLog()]
+    let done = false
+    const writing = Promise.all(
+      Array.from({ length: 200 }, (_, index) => logs[index % 2]!.append(draft(conversationId, `op${index % 150}`))),
+    ).finally(() => {
+      done = true
+    })
+    while (!done) {
+      const sequences = (await readAll(conversationId)).map(({ sequence }) => sequence)
+      expect(sequences).toEqual(sequences.map((_, index) => index + 1))
+    }
+    await writing
+  })
+
+  it('holds each operation once and in order for any mix of writers, conversations and repeats', async () => {
+    const sends = fc.array(fc.record({ writer: fc.nat(2), conversation: fc.nat(2), operation: fc.nat(6) }), {
+      minLength: 1,
+      maxLength: 40,
+    })
+    await fc.assert(
+      fc.asyncProperty(sends, async (plan) => {
+        const logs = [newLog(), newLog(), newLog()]
+        const conversations = [newId('cnv'), newId('cnv'), newId('cnv')]
+        const answers = await Promise.all(
+          plan.map(({ writer, conversation, operation }) =>
+            logs[writer]!.append(draft(conversations[conversation]!, `op${operation}`)),
+          ),
+        )
+        for (const [index, conversationId] of conversations.entries()) {
+          const events = await readAll(conversationId)
+          const operations = new Set(
+            plan.filter(({ conversation }) => conversation === index).map(({ operation }) => operation),
+          )
+          expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, place) => place + 1))
+          expect(events).toHaveLength(operations.size)
+          for (const [place, { conversation, operation }] of plan.entries()) {
+            if (conversation !== index) continue
+            const kept = events.find(({ operationKey }) => operationKey === `ses_1 op${operation}`)
+            expect(answers[place]?.event).toEqual(kept)
+          }
+        }
+      }),
+      { numRuns: 25 },
+    )
+  })
+
+  it('says that it does not know when the store fails, and finds out at the repeat', async () => {
+    const conversationId = newId('cnv')
+    let failing = true
+    const broken: EventStore = {
+      ...store,
+      async insert(events) {
+        const outcomes = await store.insert(events)
+        if (failing) throw new Error('connection lost after the write')
+        return outcomes
+      },
+    }
+    const log = newLog(undefined, broken)
+    await expect(log.append(draft(conversationId, 'lost'))).rejects.toMatchObject({
+      code: ErrorCode.SERVICE_UNAVAILABLE,
+    })
+    failing = false
+    expect((await log.append(draft(conversationId, 'lost'))).replayed).toBe(true)
+    expect(await readAll(conversationId)).toHaveLength(1)
+  })
+
+  it('writes what arrived during a write as one batch, one event for each conversation', async () => {
+    const batches: number[] = []
+    const counting: EventStore = {
+      ...store,
+      insert(events) {
+        batches.push(events.length)
+        expect(new Set(events.map(({ conversationId }) => conversationId)).size).toBe(events.length)
+        return store.insert(events)
+      },
+    }
+    const log = newLog(undefined, counting)
+    await Promise.all(Array.from({ length: 64 }, (_, index) => log.append(draft(newId('cnv'), `op${index}`))))
+    expect(batches).toEqual([64])
+  })
+
+  it('turns away what would make its queue grow without bound', async () => {
+    const log = createEventLog({ store, heads: createLogHeads(store), now: Date.now, onAppended() {}, maxWaiting: 2 })
+    const conversationId = newId('cnv')
+    const outcomes = await Promise.allSettled(
+      ['a', 'b', 'c'].map((operation) => log.append(draft(conversationId, operation))),
+    )
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected'])
+  })
+
+  it('has several batches on their way, and never two events of one conversation', async () => {
+    const arrivals = fc.array(fc.record({ conversation: fc.nat(5), later: fc.boolean() }), { maxLength: 40 })
+    await fc.assert(
+      fc.asyncProperty(arrivals, async (drafts) => {
+        const ids = Array.from({ length: 6 }, () => newId('cnv'))
+        const onTheirWay: string[][] = []
+        let most = 0
+        const watched: EventStore = {
+          ...store,
+          async insert(events) {
+            const batch = events.map(({ conversationId }) => conversationId)
+            onTheirWay.push(batch)
+            most = Math.max(most, onTheirWay.length)
+            expect(new Set(onTheirWay.flat()).size).toBe(onTheirWay.flat().length)
+            const outcomes = await store.insert(events)
+            onTheirWay.splice(onTheirWay.indexOf(batch), 1)
+            return outcomes
+          },
+        }
+        const log = newLog(() => {}, watched)
+        const appended = []
+        for (const [index, { conversation, later }] of drafts.entries()) {
+          if (later) await new Promise(setImmediate)
+          appended.push(log.append(draft(ids[conversation]!, String(index))))
+        }
+        await log.drain()
+        expect(onTheirWay).toEqual([])
+        expect(most).toBeLessThanOrEqual(2)
+        const events = (await Promise.all(appended)).map(({ event }) => event)
+        for (const id of ids) {
+          const own = events.filter(({ conversationId }) => conversationId === id)
+          expect(own.map(({ sequence }) => sequence)).toEqual(own.map((_, index) => index + 1))
+        }
+      }),
+      { numRuns: 30 },
+    )
+  })
+
+  it('writes to one conversation while another one waits for its batch', async () => {
+    const [slow, quick] = [newId('cnv'), newId('cnv')]
+    const gate = Promise.withResolvers<void>()
+    const held: EventStore = {
+      ...store,
+      async insert(events) {
+        if (events.some(({ conversationId }) => conversationId === slow)) await gate.promise
+        return store.insert(events)
+      },
+    }
+    const log = newLog(() => {}, held)
+    const first = log.append(draft(slow, 'first'))
+    await new Promise(setImmediate)
+    const second = log.append(draft(slow, 'second'))
+    expect((await log.append(draft(quick, 'beside'))).event.sequence).toBe(1)
+    gate.resolve()
+    expect((await Promise.all([first, second])).map(({ event }) => event.sequence)).toEqual([1, 2])
+  })
+})

@@ -1,0 +1,157 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { createBatchLoader } from '../concurrency/batch-loader.ts'
+import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
+import type { EventStore } from '../store/events.ts'
+import type { LogEvent } from './log-events.ts'
+
+/** A conversation's log as this process follows it. */
+export interface Feed<M> {
+  readonly conversationId: string
+  /** Every event up to here has been delivered. */
+  through: number
+  readonly members: Set<M>
+}
+
+export interface Feeds<M> {
+  /** Joins the conversation's feed and follows its log from its present end. Errors: those of the store. */
+  join(conversationId: string, member: M): Promise<Feed<M>>
+  leave(feed: Feed<M>, member: M): void
+  /** This process wrote an event. */
+  appended(event: LogEvent): void
+  /** Some process wrote up to here. */
+  advanced(conversationId: string, sequence: number): void
+  /** Looks where the logs of all feeds end and catches up: what a lost wake-up would have told. */
+  check(): Promise<void>
+}
+
+/** Conversations and events in one read of the log. */
+const feedsPerRead = 200
+const eventsPerRead = 2000
+
+/**
+ * Follows the logs of all conversations that somebody watches here. The log is the truth, and each event is delivered
+ * once, in order; what wakes a feed only says that there is something to read.
+ */
+export function createFeeds<M>(dependencies: {
+  events: Pick<EventStore, 'heads' | 'readManyAfter'>
+  deliver: (feed: Feed<M>, event: LogEvent) => void
+  metrics?: CoreMetrics
+  logger: Logger
+}): Feeds<M> {
+  const { events, deliver, metrics = createCoreMetrics(), logger } = dependencies
+  /** Many join at once after an outage. */
+  const headOf = createBatchLoader((conversationIds) => events.heads(conversationIds))
+  const feeds = new Map<string, Feed<M> & { opened: Promise<void> }>()
+  /** How far each feed that is behind has to go. */
+  const behind = new Map<string, number>()
+  let reading = false
+
+  function advance(feed: Feed<M>, event: LogEvent) {
+    if (event.sequence <= feed.through) return
+    feed.through = event.sequence
+    deliver(feed, event)
+  }
+
+  function fallBehind(feed: Feed<M>, sequence: number) {
+    if (sequence <= feed.through) return
+    behind.set(feed.conversationId, Math.max(sequence, behind.get(feed.conversationId) ?? 0))
+    if (reading) return
+    reading = true
+    queueMicrotask(() => void catchUp())
+  }
+
+  async function catchUp() {
+    let failures = 0
+    while (behind.size > 0) {
+      const targets = [...behind].slice(0, feedsPerRead)
+      for (const [conversationId] of targets) behind.delete(conversationId)
+      try {
+        await read(targets)
+        failures = 0
+      } catch (error) {
+        failures += 1
+        logger.warn({ reason: (error as Error).name }, 'event log not read, trying again')
+        for (const [id, target] of targets) behind.set(id, Math.max(target, behind.get(id) ?? 0))
+        await delay(Math.min(20 * 2 ** failures, 1000))
+      }
+    }
+    reading = false
+  }
+
+  async function read(targets: [string, number][]) {
+    const wanted = targets.flatMap(([id, target]) => {
+      const feed = feeds.get(id)
+      return feed && feed.through < target ? [{ feed, target }] : []
+    })
+    if (wanted.length === 0) return
+    const ranges = wanted.map(({ feed }) => ({ conversationId: feed.conversationId, after: feed.through }))
+    const found = await events.readManyAfter(ranges, eventsPerRead, { transient: true })
+    for (const event of found) {
+      const feed = feeds.get(event.conversationId)
+      if (feed) advance(feed, event)
+    }
+    for (const { feed, target } of wanted) {
+      // A page that is not full says that there is nothing else up to the target.
+      if (found.length < eventsPerRead) feed.through = Math.max(feed.through, target)
+      else if (feed.through < target)
+        behind.set(feed.conversationId, Math.max(target, behind.get(feed.conversationId) ?? 0))
+    }
+  }
+
+  return {
+    async join(conversationId, member) {
+      let feed = feeds.get(conversationId)
+      if (!feed) {
+        const created: Feed<M> & { opened: Promise<void> } = {
+          conversationId,
+          through: 0,
+          members: new Set(),
+          opened: Promise.resolve(),
+        }
+        // From now on it hears of every event; those that come before its start is known are part of the start.
+        created.opened = headOf(conversationId).then((head = 0) => {
+          created.through = Math.max(created.through, head)
+        })
+        feeds.set(conversationId, created)
+        feed = created
+      }
+      feed.members.add(member)
+      try {
+        await feed.opened
+      } catch (error) {
+        this.leave(feed, member)
+        throw error
+      }
+      return feed
+    },
+
+    leave(feed, member) {
+      feed.members.delete(member)
+      if (feed.members.size === 0 && feeds.get(feed.conversationId) === feed) feeds.delete(feed.conversationId)
+    },
+
+    appended(event) {
+      const feed = feeds.get(event.conversationId)
+      if (!feed) return
+      if (event.sequence === feed.through + 1) advance(feed, event)
+      else fallBehind(feed, event.sequence)
+    },
+
+    advanced(conversationId, sequence) {
+      const feed = feeds.get(conversationId)
+      if (feed) fallBehind(feed, sequence)
+    },
+
+    async check() {
+      const ids = [...feeds.keys()]
+      for (let start = 0; start < ids.length; start += 1000) {
+        const heads = await events.heads(ids.slice(start, start + 1000))
+        for (const [conversationId, sequence] of heads) {
+          if (sequence > (feeds.get(conversationId)?.through ?? sequence)) metrics.missedWakeups.inc()
+          this.advanced(conversationId, sequence)
+        }
+      }
+    },
+  }
+}

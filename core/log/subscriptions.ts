@@ -1,0 +1,306 @@
+import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
+import type { Session } from '../store/sessions.ts'
+import type { Feed, Feeds } from './feeds.ts'
+import { encodeEvent, endsSession, type LogEvent } from './log-events.ts'
+import { type ReplayWindow, replayPage } from './replay-window.ts'
+
+/** An event as it goes out, encoded once for all its readers. */
+export interface EncodedEvent {
+  id: string
+  sequence: number
+  type: string
+  json: string
+}
+
+/** Where the frames of one gateway's subscriptions go. */
+export interface SubscriptionSink {
+  opened(subscriptionId: number, session: Session, position: { epoch: string; sequence: number }): void
+  event(subscriptionIds: number[], event: EncodedEvent): void
+  /** The log went on with what is not for these. */
+  advanced(subscriptionIds: number[], sequence: number): void
+  /** The replay goes on when it is told to. */
+  paused(subscriptionId: number): void
+  closed(subscriptionId: number, error?: unknown): void
+}
+
+export interface Subscription {
+  readonly id: number
+  readonly sink: SubscriptionSink
+  readonly session: Session
+  readonly epoch: string
+  feed: Feed<Subscription>
+  /** Everything up to here that is for it has been sent. */
+  position: number
+  /** `live` follows the feed; `replaying` reads the log by itself until it has caught up. */
+  mode: 'replaying' | 'paused' | 'live' | 'ended'
+  /** Events that it was sent before it was live. */
+  replayed: number
+  isOpen: boolean
+  /** The session has gone to another conversation. */
+  isElsewhere: boolean
+}
+
+/** Characters after which a replay waits for the reader. */
+const replayBytes = 64 * 1024
+
+/** Events after a position, and how far the feed had come before they were read: a hole up to there is one. */
+interface ReadPage {
+  page: LogEvent[]
+  through: number
+}
+
+export interface StartPoint {
+  afterSequence?: number
+  lastEventId?: string
+}
+
+export interface Subscriptions {
+  /** Starts a subscription of an authorised session. Errors: those of the store. */
+  open(request: {
+    id: number
+    sink: SubscriptionSink
+    session: Session
+    epoch: string
+    start: StartPoint
+  }): Promise<Subscription>
+  /** The reader has room again. */
+  resume(subscription: Subscription): void
+  close(subscription: Subscription): void
+  /** Tells the streams of a session that follow another conversation's log to begin anew, and ends them. */
+  sessionIsIn(sessionId: string, conversationId: string): void
+  /** Ends the streams of a session that was erased: there is no log any more that could tell them. */
+  sessionIsGone(sessionId: string): void
+  /** Delivers an event of a feed to those who follow it. */
+  deliver(feed: Feed<Subscription>, event: LogEvent): void
+}
+
+export interface SubscriptionsDependencies {
+  feeds: () => Feeds<Subscription>
+  replayWindow: ReplayWindow
+  metrics?: CoreMetrics
+  now?: () => number
+  onOpened: (subscription: Subscription) => void
+  /** However it ended. */
+  onEnded: (subscription: Subscription) => void
+}
+
+/** Streams of events: replay from the log, then live, without a hole or a double between the two (contract, section 4). */
+export function createSubscriptions({
+  feeds,
+  replayWindow,
+  metrics = createCoreMetrics(),
+  now = Date.now,
+  onOpened,
+  onEnded,
+}: SubscriptionsDependencies): Subscriptions {
+  const bySession = new Map<string, Set<Subscription>>()
+  /** The latest event of each feed in its encoded form, since many may read it. */
+  let lastEncoded: { event: LogEvent; encoded: EncodedEvent } | undefined
+
+  function encode(event: LogEvent, epoch: string): EncodedEvent {
+    if (lastEncoded?.event !== event) {
+      const { sequence, type } = event
+      lastEncoded = { event, encoded: { id: `${epoch}-${sequence}`, sequence, type, json: encodeEvent(event) } }
+    }
+    return lastEncoded.encoded
+  }
+
+  function close(subscription: Subscription): boolean {
+    if (subscription.mode === 'ended') return false
+    subscription.mode = 'ended'
+    feeds().leave(subscription.feed, subscription)
+    const ofSession = bySession.get(subscription.session.sessionId)
+    ofSession?.delete(subscription)
+    if (ofSession?.size === 0) bySession.delete(subscription.session.sessionId)
+    metrics.subscriptionsOpen.dec()
+    onEnded(subscription)
+    return true
+  }
+
+  function end(subscription: Subscription, error?: unknown) {
+    if (close(subscription)) subscription.sink.closed(subscription.id, error)
+  }
+
+  async function replay(subscription: Subscription, known?: ReadPage) {
+    try {
+      for (let bytes = 0, next = known; subscription.mode === 'replaying'; next = undefined) {
+        const { feed, sink } = subscription
+        if (subscription.position >= feed.through) {
+          subscription.mode = 'live'
+          metrics.replaySize.observe(subscription.replayed)
+          return
+        }
+        const { page, through } = next ?? (await read(subscription))
+        if (subscription.mode !== 'replaying') return
+        for (const event of page) {
+          bytes += send(subscription, event)
+          if (endsStream(event, subscription)) return end(subscription)
+          if (bytes >= replayBytes) break
+        }
+        if (bytes >= replayBytes) {
+          subscription.mode = 'paused'
+          sink.paused(subscription.id)
+          return
+        }
+        if (page.length < replayPage && subscription.position < through) {
+          subscription.position = through
+          sink.advanced([subscription.id], through)
+        }
+      }
+    } catch (error) {
+      end(subscription, error)
+    }
+  }
+
+  async function read({ feed, position }: Subscription): Promise<ReadPage> {
+    const { through } = feed
+    return { page: await replayWindow.read(feed.conversationId, position), through }
+  }
+
+  /** The stream ends; the client comes back, and gets the log of the conversation that its session is in now. */
+  function beginAnew(subscription: Subscription) {
+    const { id, sink, epoch, feed } = subscription
+    metrics.streamResets.inc({ reason: 'epoch_changed' })
+    sink.event([id], resetRequired(epoch, feed.through, { reason: 'epoch_changed', at: new Date(now()) }))
+    end(subscription)
+  }
+
+  /** Sends one event of a replay if it is for the reader; its length. */
+  function send(subscription: Subscription, event: LogEvent): number {
+    subscription.position = event.sequence
+    if (!concerns(event, subscription)) {
+      subscription.sink.advanced([subscription.id], event.sequence)
+      return 0
+    }
+    const encoded = encode(event, subscription.epoch)
+    subscription.replayed += 1
+    subscription.sink.event([subscription.id], encoded)
+    return encoded.json.length
+  }
+
+  return {
+    async open({ id, sink, session, epoch, start }) {
+      const subscription: Subscription = {
+        id,
+        sink,
+        session,
+        epoch,
+        feed: undefined as never,
+        position: 0,
+        mode: 'replaying',
+        replayed: 0,
+        isOpen: false,
+        isElsewhere: false,
+      }
+      const feed = await feeds().join(session.conversationId, subscription)
+      subscription.feed = feed
+      const ofSession = bySession.get(session.sessionId) ?? new Set()
+      bySession.set(session.sessionId, ofSession.add(subscription))
+      metrics.subscriptionsOpen.inc()
+      try {
+        onOpened(subscription)
+        const { through } = feed
+        const verdict = await replayWindow.judge(session.conversationId, { epoch, head: through, start })
+        if (verdict.state === 'ready') {
+          subscription.position = verdict.sequence
+          sink.opened(id, session, { epoch, sequence: verdict.sequence })
+          subscription.isOpen = true
+          if (subscription.isElsewhere) beginAnew(subscription)
+          void replay(subscription, verdict.page && { page: verdict.page, through })
+        } else {
+          metrics.streamResets.inc({ reason: verdict.reason })
+          sink.opened(id, session, { epoch, sequence: feed.through })
+          sink.event([id], resetRequired(epoch, feed.through, verdict))
+          end(subscription)
+        }
+      } catch (error) {
+        close(subscription)
+        throw error
+      }
+      return subscription
+    },
+
+    resume(subscription) {
+      if (subscription.mode !== 'paused') return
+      subscription.mode = 'replaying'
+      void replay(subscription)
+    },
+
+    close(subscription) {
+      close(subscription)
+    },
+
+    sessionIsIn(sessionId, conversationId) {
+      for (const subscription of [...(bySession.get(sessionId) ?? [])]) {
+        subscription.isElsewhere = subscription.session.conversationId !== conversationId
+        if (subscription.isElsewhere && subscription.isOpen) beginAnew(subscription)
+      }
+    },
+
+    sessionIsGone(sessionId) {
+      for (const subscription of [...(bySession.get(sessionId) ?? [])]) {
+        const { id, sink, epoch, feed } = subscription
+        if (!subscription.isOpen) continue
+        const event: LogEvent = {
+          conversationId: feed.conversationId,
+          sequence: feed.through,
+          type: 'session.revoked',
+          occurredAt: new Date(now()),
+        }
+        sink.event([id], encode(event, epoch))
+        end(subscription)
+      }
+    },
+
+    deliver(feed, event) {
+      const readers = new Map<SubscriptionSink, { heard: number[]; passed: number[] }>()
+      const ended: Subscription[] = []
+      let epoch = ''
+      for (const subscription of feed.members) {
+        // A position may be ahead of the feed for a moment, when it was given out by another process.
+        if (subscription.mode !== 'live' || event.sequence <= subscription.position) continue
+        subscription.position = event.sequence
+        epoch = subscription.epoch
+        let group = readers.get(subscription.sink)
+        if (!group) {
+          group = { heard: [], passed: [] }
+          readers.set(subscription.sink, group)
+        }
+        if (!concerns(event, subscription)) group.passed.push(subscription.id)
+        else {
+          group.heard.push(subscription.id)
+          if (endsSession(event.type)) ended.push(subscription)
+        }
+      }
+      for (const [sink, { heard, passed }] of readers) {
+        if (heard.length > 0) sink.event(heard, encode(event, epoch))
+        if (passed.length > 0) sink.advanced(passed, event.sequence)
+      }
+      for (const subscription of ended) end(subscription)
+    },
+  }
+}
+
+function endsStream(event: LogEvent, subscription: Subscription): boolean {
+  return endsSession(event.type) && concerns(event, subscription)
+}
+
+/** Events of one session go to that session's streams only; and visitors are not told that they are typing themselves. */
+function concerns({ sessionId, transient, data }: LogEvent, { session }: Subscription): boolean {
+  if (transient && data?.author?.kind === 'visitor') return false
+  return sessionId === undefined || sessionId === session.sessionId
+}
+
+function resetRequired(epoch: string, head: number, verdict: { reason: string; at: Date }): EncodedEvent {
+  return {
+    id: `${epoch}-${head}`,
+    sequence: head,
+    type: 'replay.reset.required',
+    json: JSON.stringify({
+      sequence: head,
+      type: 'replay.reset.required',
+      occurredAt: verdict.at.toISOString(),
+      data: { reason: verdict.reason, reauthenticationRequired: false },
+    }),
+  }
+}

@@ -1,0 +1,182 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { CoreContext } from '../context.ts'
+import { createEventStore } from '../store/events.ts'
+import { send, type TestVisitor, testCores } from '../test-cores.ts'
+import { createEventLog } from './event-log.ts'
+import { createLogHeads } from './log-heads.ts'
+import { createReplayWindow } from './replay-window.ts'
+
+const hour = 3_600_000
+const cores = testCores(2, { GRANT_LIFETIME_SECONDS: 86400, SESSION_LIFETIME_SECONDS: 864_000 })
+let a: CoreContext
+let b: CoreContext
+beforeAll(async () => {
+  const opened = await cores.open()
+  a = opened[0]!
+  b = opened[1]!
+})
+
+async function type({ credentials }: TestVisitor) {
+  await a.typing.setByVisitor(credentials, 'started')
+  await a.typing.setByVisitor(credentials, 'stopped')
+}
+
+const sequencesOf = async ({ conversationId }: TestVisitor) =>
+  (await cores.log(conversationId)).map(({ sequence }) => sequence)
+
+const draft = ({ conversationId }: TestVisitor, text: string) => ({
+  conversationId,
+  type: 'message.received' as const,
+  operationKey: `agent ${text}`,
+  inputHash: text,
+  message: {
+    messageId: text,
+    author: { kind: 'agent' as const },
+    body: text,
+    contentType: 'text' as const,
+    state: 'sent' as const,
+  },
+})
+
+describe('the sweep of transient events', () => {
+  it('removes them after an hour and not before, and nothing else', async () => {
+    const visitor = await cores.newVisitor()
+    await send(a, visitor, 'one')
+    await type(visitor)
+    await send(a, visitor, 'two')
+    cores.advance(hour - 1000)
+    await a.transientSweep.sweep()
+    expect(await sequencesOf(visitor)).toEqual([1, 2, 3, 4])
+    cores.advance(2000)
+    await Promise.all([a.transientSweep.sweep(), b.transientSweep.sweep()])
+    expect(await sequencesOf(visitor)).toEqual([1, 4])
+  })
+
+  it('keeps the last event of a conversation, so that no sequence is given out again', async () => {
+    const visitor = await cores.newVisitor()
+    await send(a, visitor, 'one')
+    await type(visitor)
+    cores.advance(2 * hour)
+    for (const core of [a, b, a]) await core.transientSweep.sweep()
+    expect(await sequencesOf(visitor)).toEqual([1, 3])
+    const fresh = createEventStore(a.database.collections)
+    expect((await fresh.heads([visitor.conversationId])).get(visitor.conversationId)).toBe(3)
+    const log = createEventLog({ store: fresh, heads: createLogHeads(fresh), now: cores.now, onAppended() {} })
+    expect((await log.append(draft(visitor, 'two'))).event.sequence).toBe(4)
+  })
+
+  it('takes a former end with the next ones, and does its work in batches', async () => {
+    const visitor = await cores.newVisitor()
+    await type(visitor)
+    cores.advance(2 * hour)
+    await a.transientSweep.sweep()
+    expect(await sequencesOf(visitor)).toEqual([2])
+    const again = await cores.newVisitor()
+    const other = { ...visitor, credentials: again.credentials }
+    await a.typing.setByAgent(
+      { conversationId: other.conversationId, state: 'started', agent: { displayName: 'Ada' } },
+      undefined,
+    )
+    cores.advance(9000)
+    await a.typing.endOverdue()
+    cores.advance(2 * hour)
+    for (let more = true; more; ) ({ more } = await a.transientSweep.sweep(1))
+    expect(await sequencesOf(visitor)).toEqual([4])
+  })
+
+  it('leaves no place to a writer that has not looked for an hour', async () => {
+    const visitor = await cores.newVisitor()
+    const store = createEventStore(a.database.collections)
+    let elapsed = 0
+    const clocks = { now: cores.now, monotonic: () => elapsed }
+    const sleeper = createEventLog({ store, heads: createLogHeads(store, clocks), now: cores.now, onAppended() {} })
+    await sleeper.append(draft(visitor, 'one'))
+    await type(visitor)
+    await send(b, visitor, 'two')
+    cores.advance(2 * hour)
+    elapsed += 2 * hour
+    await a.transientSweep.sweep()
+    expect(await sequencesOf(visitor)).toEqual([1, 4])
+    const { event } = await sleeper.append(draft(visitor, 'three'))
+    expect(event.sequence).toBe(5)
+  })
+
+  it.each([
+    ['the wall clock was set back', { wall: -hour, elapsed: 2 * hour }],
+    ['the machine slept', { wall: 2 * hour, elapsed: 0 }],
+  ])('leaves none either when %s meanwhile', async (_, { wall, elapsed }) => {
+    const seen: string[][] = []
+    const store = createEventStore(a.database.collections)
+    const counting = {
+      ends(ids: string[]) {
+        seen.push(ids)
+        return store.ends(ids)
+      },
+    }
+    let times = { wall: 0, elapsed: 0 }
+    const heads = createLogHeads(counting, { now: () => times.wall, monotonic: () => times.elapsed })
+    heads.advance('cnv_x', { sequence: 5, closed: false })
+    await heads.get(['cnv_x'])
+    expect(seen).toEqual([])
+    times = { wall, elapsed }
+    expect(await heads.get(['cnv_x'])).toMatchObject([{ sequence: 0 }])
+    expect(seen).toEqual([['cnv_x']])
+  })
+
+  it('leaves the bounds of a replay alone: neither in their number nor by their age do such events count', async () => {
+    const visitor = await cores.newVisitor()
+    const { conversationId } = visitor
+    const store = createEventStore(a.database.collections)
+    const window = createReplayWindow(store, { maxEvents: 2, maxAge: 600 }, cores.now)
+    const judge = (afterSequence: number, head: number) =>
+      window.judge(conversationId, { epoch: 'e', head, start: { afterSequence } })
+    for (let round = 0; round < 3; round += 1) await type(visitor)
+    cores.advance(700_000)
+    await send(a, visitor, 'one')
+    await send(a, visitor, 'two')
+    expect(await judge(0, 8)).toEqual({ state: 'ready', sequence: 0 })
+    expect(await window.oldest(conversationId)).toBe(7)
+    await send(a, visitor, 'three')
+    expect(await judge(0, 9)).toMatchObject({ state: 'reset_required', reason: 'window_exceeded' })
+    expect(await judge(7, 9)).toEqual({ state: 'ready', sequence: 7 })
+  })
+
+  it('is no loss to a stream: a replay skips what is transient, whether it is still there or not', async () => {
+    const visitor = await cores.newVisitor()
+    await send(a, visitor, 'one')
+    for (let round = 0; round < 3; round += 1) await type(visitor)
+    await send(a, visitor, 'two')
+    await type(visitor)
+    const [session, conversation] = await Promise.all([
+      a.sessions.find(visitor.sessionId),
+      a.conversations.find([visitor.conversationId]).then(([found]) => found!),
+    ])
+    const replayed = async () => {
+      const events: number[] = []
+      let position = 0
+      const subscription = await a.subscriptions.open({
+        id: 1,
+        session,
+        epoch: conversation.epoch,
+        start: { afterSequence: 0 },
+        sink: {
+          opened() {},
+          event: (_, { sequence }) => void events.push(sequence),
+          advanced: (_, sequence) => {
+            position = sequence
+          },
+          paused() {},
+          closed() {},
+        },
+      })
+      await expect.poll(() => subscription.mode).toBe('live')
+      a.subscriptions.close(subscription)
+      return { events, position }
+    }
+    expect(await replayed()).toEqual({ events: [1, 8], position: 10 })
+    cores.advance(2 * hour)
+    await a.transientSweep.sweep()
+    expect(await sequencesOf(visitor)).toEqual([1, 8, 10])
+    expect(await replayed()).toEqual({ events: [1, 8], position: 10 })
+  })
+})

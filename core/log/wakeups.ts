@@ -1,0 +1,144 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
+import type { CoreMetrics } from '../metrics.ts'
+import type { LogEnd } from '../store/events.ts'
+import type { Wakeup, WakeupStore } from '../store/wakeups.ts'
+
+export interface Wakeups {
+  /** Tells the other processes how far a conversation's log goes. Never waits, never fails: it is a hint. */
+  logAdvanced(conversationId: string, end: LogEnd): void
+  /** Tells every process that the state of these ids changed. Resolves when the others can see it. */
+  stateChanged(...ids: string[]): Promise<void>
+  /** Whether this process has just been told everything there is to know: what is cached is true to within a second. */
+  isCurrent(): boolean
+  start(): void
+  stop(): Promise<void>
+}
+
+export interface WakeupListener {
+  /** Other processes wrote. */
+  onWakeup(wakeup: Wakeup): void
+  /** Wake-ups may have been missed: whatever is cached or followed must be looked up again. */
+  onGap(): void
+}
+
+/** Least time between two wake-ups of this process, in milliseconds: the first after a quiet time is written at once. */
+const paceMs = 10
+
+/** After this long without word from the store, in milliseconds, a cache is not to be trusted. */
+const currentFor = 900
+
+export interface WakeupsDependencies {
+  store: WakeupStore
+  processId: string
+  listener: WakeupListener
+  logger: Logger
+  metrics: CoreMetrics
+  now: () => number
+  /** Milliseconds of a clock that never goes back. */
+  monotonic: () => number
+}
+
+/**
+ * How the cores wake each other: each write batch leaves one small document in a capped collection, which every core
+ * follows. The log and the state themselves are always read from where they are kept.
+ */
+export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
+  const { store, processId, listener, logger, metrics, now, monotonic } = dependencies
+  let heads = new Map<string, LogEnd>()
+  let changes = newChanges()
+  let caughtUpAt = Number.NEGATIVE_INFINITY
+  let following: Promise<void> = Promise.resolve()
+  const stopping = new AbortController()
+
+  /** Whatever came up since the last wake-up goes into the next one. */
+  const publishing = createSingleFlight(
+    () => heads.size > 0 || changes.ids.size > 0,
+    async () => {
+      const { ids, told } = changes
+      const wakeup = {
+        from: processId,
+        heads: [...heads].map(([id, { sequence, closed }]) => [id, sequence, closed] as [string, number, boolean]),
+        changed: [...ids],
+        at: new Date(now()),
+      }
+      heads = new Map()
+      changes = newChanges()
+      await store.publish(wakeup).then(told.resolve, (error) => {
+        told.reject(error)
+        throw error
+      })
+    },
+    { paceMs },
+  )
+
+  function publish() {
+    publishing.run().catch((error: Error) => logger.warn({ reason: error.name }, 'wake-up not written'))
+  }
+
+  /** What was written before this process listened was not late. */
+  function measureLag({ at }: Wakeup) {
+    if (at === undefined || caughtUpAt === Number.NEGATIVE_INFINITY) return
+    metrics.wakeupLag.observe(Math.max(0, now() - at.getTime()) / 1000)
+  }
+
+  async function follow() {
+    for (let failures = 0; !stopping.signal.aborted; failures += 1) {
+      try {
+        for await (const wakeup of store.follow(stopping.signal)) {
+          failures = 0
+          if (wakeup !== null) {
+            if (wakeup.from !== processId) {
+              measureLag(wakeup)
+              listener.onWakeup(wakeup)
+            }
+            continue
+          }
+          if (caughtUpAt === Number.NEGATIVE_INFINITY) listener.onGap()
+          caughtUpAt = monotonic()
+        }
+      } catch (error) {
+        if (!stopping.signal.aborted) logger.warn({ reason: (error as Error).name }, 'wake-ups lost, following anew')
+      }
+      caughtUpAt = Number.NEGATIVE_INFINITY
+      // Rejects when it is stopped, which ends the loop.
+      await delay(Math.min(50 * 2 ** failures, 1000), undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  }
+
+  return {
+    logAdvanced(conversationId, end) {
+      if ((heads.get(conversationId)?.sequence ?? 0) < end.sequence) heads.set(conversationId, end)
+      publish()
+    },
+
+    async stateChanged(...ids) {
+      if (ids.length === 0) return
+      const { ids: changed, told } = changes
+      for (const id of ids) changed.add(id)
+      listener.onWakeup({ heads: [], changed: ids })
+      publish()
+      await told.promise
+    },
+
+    isCurrent: () => monotonic() - caughtUpAt < currentFor,
+
+    start() {
+      following = follow()
+    },
+
+    async stop() {
+      stopping.abort()
+      await Promise.allSettled([following, publishing.settled()])
+    },
+  }
+}
+
+/** Ids whose state changed, and when the others can see it. */
+function newChanges() {
+  const told = Promise.withResolvers<void>()
+  // Nobody may be waiting for it.
+  told.promise.catch(() => {})
+  return { ids: new Set<string>(), told }
+}

@@ -1,0 +1,75 @@
+import { SignJWT } from 'jose'
+import { describe, expect, it } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { createKeyring, type SecretKey } from '../keys/keyring.ts'
+import { createGrants } from './grants.ts'
+
+const key = (kid: string, fill: number): SecretKey => ({ kid, secret: new Uint8Array(32).fill(fill) })
+const claims = { sid: 'ses_1', con: 'con_1', org: 'https://shop.example', iat: 1_700_000_000, exp: 1_700_000_900 }
+const keyring = createKeyring([key('k1', 1)])
+const grants = createGrants(keyring)
+
+async function forged(
+  header: Record<string, unknown>,
+  payload: Record<string, unknown> = {},
+  secret = keyring.current('access-grant').key,
+) {
+  return new SignJWT({ ...claims, aud: 'service.widget.public-api', ...payload })
+    .setProtectedHeader({ alg: 'HS256', typ: 'service-access-grant+jwt', kid: 'k1', ...header })
+    .sign(secret)
+}
+
+describe('access grants', () => {
+  it('come back as the claims they were signed for, and the same claims give the same grant', async () => {
+    const grant = await grants.sign(claims)
+    expect(await grants.verify(grant)).toEqual({ ...claims, aud: 'service.widget.public-api' })
+    expect(await grants.sign(claims)).toBe(grant)
+  })
+
+  it('stay good when their key is no longer the current one, and not when it is gone', async () => {
+    const grant = await grants.sign(claims)
+    await expect(createGrants(createKeyring([key('k2', 2), key('k1', 1)])).verify(grant)).resolves.toMatchObject({
+      sid: 'ses_1',
+    })
+    await expect(createGrants(createKeyring([key('k2', 2)])).verify(grant)).rejects.toMatchObject({
+      code: ErrorCode.GRANT_INVALID,
+    })
+  })
+
+  it.each([
+    ['another type', () => forged({ typ: 'JWT' })],
+    ['another audience', () => forged({}, { aud: 'service.workspace' })],
+    ['another key', () => forged({}, {}, new Uint8Array(32).fill(9))],
+    ['an unknown key id', () => forged({ kid: 'nobody' })],
+    ['a stronger algorithm than was asked for', () => forged({ alg: 'HS512' })],
+    ['a claim missing', () => forged({}, { org: undefined })],
+    ['a claim of another type', () => forged({}, { exp: 'tomorrow' })],
+    ['nothing in it', async () => 'a.b.c'],
+    ['no form at all', async () => 'nonsense'],
+    ['no end', async () => 'x'.repeat(100_000)],
+    [
+      'no signature (alg: none)',
+      async () => {
+        const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+        return `${encode({ alg: 'none', typ: 'service-access-grant+jwt', kid: 'k1' })}.${encode({ ...claims, aud: 'service.widget.public-api' })}.`
+      },
+    ],
+  ])('with %s are invalid', async (_, make) => {
+    await expect(grants.verify(await make())).rejects.toMatchObject({ code: ErrorCode.GRANT_INVALID })
+  })
+})
+
+describe('renewal tokens', () => {
+  it('are good for their session and generation only, under any key that is still accepted', () => {
+    const token = grants.renewalToken('ses_1', 3)
+    expect(grants.isRenewalToken(token, 'ses_1', 3)).toBe(true)
+    expect(grants.isRenewalToken(token, 'ses_1', 4)).toBe(false)
+    expect(grants.isRenewalToken(token, 'ses_2', 3)).toBe(false)
+    expect(grants.isRenewalToken(`${token}x`, 'ses_1', 3)).toBe(false)
+    expect(createGrants(createKeyring([key('k2', 2), key('k1', 1)])).isRenewalToken(token, 'ses_1', 3)).toBe(true)
+  })
+
+  it('carry 256 bits', () => {
+    expect(Buffer.from(grants.renewalToken('ses_1', 0).split('.')[1] ?? '', 'base64url')).toHaveLength(32)
+  })
+})

@@ -1,0 +1,97 @@
+import { CompactSign, compactVerify, errors } from 'jose'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
+import { equalInConstantTime, type Keyring, keyedHash } from '../keys/keyring.ts'
+
+/** What an access grant says (contract, section 2). Times in whole seconds since 1970. */
+export interface GrantClaims {
+  sid: string
+  con: string
+  aud: string
+  org: string
+  iat: number
+  exp: number
+}
+
+export interface Grants {
+  /** A compact JWS; the same claims give the same grant. */
+  sign(claims: Omit<GrantClaims, 'aud'>): Promise<string>
+  /** The claims of a grant that we signed, whether or not its time is over. Errors: `GrantInvalid`. */
+  verify(grant: string): Promise<GrantClaims>
+  /** 256 bits in base64url, derived and never stored. */
+  renewalToken(sessionId: string, generation: number): string
+  isRenewalToken(token: string, sessionId: string, generation: number): boolean
+}
+
+const audience = 'service.widget.public-api'
+const type = 'service-access-grant+jwt'
+const algorithm = 'HS256'
+const maxGrantLength = 2048
+const maxRemembered = 50_000
+
+/** Access grants and renewal tokens, from the secret keys alone. */
+export function createGrants(keyring: Keyring): Grants {
+  /** Verified before: a visitor sends the same grant for as long as it lasts. */
+  const verified = new Map<string, GrantClaims>()
+
+  async function verify(grant: string): Promise<GrantClaims> {
+    const claims = await readGrant(grant)
+    verified.set(grant, claims)
+    if (verified.size > maxRemembered) {
+      const [oldest] = verified.keys()
+      if (oldest !== undefined) verified.delete(oldest)
+    }
+    return claims
+  }
+
+  async function readGrant(grant: string): Promise<GrantClaims> {
+    if (grant.length > maxGrantLength) throw new ServiceError(ErrorCode.GRANT_INVALID)
+    try {
+      const { payload, protectedHeader } = await compactVerify(
+        grant,
+        ({ kid = '' }) => {
+          const found = keyring.find('access-grant', kid)
+          if (!found) throw new errors.JWKSNoMatchingKey()
+          return found.key
+        },
+        { algorithms: [algorithm] },
+      )
+      const claims: unknown = JSON.parse(new TextDecoder().decode(payload))
+      if (protectedHeader.typ === type && isGrantClaims(claims)) return claims
+    } catch (error) {
+      if (!(error instanceof errors.JOSEError || error instanceof SyntaxError)) throw error
+    }
+    throw new ServiceError(ErrorCode.GRANT_INVALID)
+  }
+
+  function renewalToken(sessionId: string, generation: number, { kid, key } = keyring.current('renewal-token')) {
+    return `${kid}.${keyedHash(key, sessionId, String(generation)).toString('base64url')}`
+  }
+
+  return {
+    sign(claims) {
+      const { kid, key } = keyring.current('access-grant')
+      return new CompactSign(new TextEncoder().encode(JSON.stringify({ ...claims, aud: audience })))
+        .setProtectedHeader({ alg: algorithm, typ: type, kid })
+        .sign(key)
+    },
+
+    async verify(grant) {
+      return verified.get(grant) ?? verify(grant)
+    },
+
+    renewalToken: (sessionId, generation) => renewalToken(sessionId, generation),
+
+    isRenewalToken(token, sessionId, generation) {
+      return keyring
+        .all('renewal-token')
+        .some((key) => equalInConstantTime(token, renewalToken(sessionId, generation, key)))
+    },
+  }
+}
+
+function isGrantClaims(value: unknown): value is GrantClaims {
+  const { sid, con, aud, org, iat, exp } = value as Partial<Record<keyof GrantClaims, unknown>>
+  const texts = [sid, con, aud, org].every((text) => typeof text === 'string')
+  return texts && Number.isInteger(iat) && Number.isInteger(exp) && aud === audience
+}

@@ -1,0 +1,201 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { until } from '../../test/support/until.ts'
+import { site, startTestCores, type TestCores } from '../test-core-context.ts'
+import type { SessionContent } from './session-content.ts'
+
+const database = testDatabase()
+let cores: TestCores
+let here: TestCores['core']
+let there: TestCores['core']
+beforeAll(async () => {
+  cores = await startTestCores(database, { count: 2, env: { REPLAY_WINDOW_EVENTS: '5' } })
+  here = cores.core
+  there = cores.cores[1]!
+})
+afterAll(() => cores.stop())
+
+const grantLifetime = 900
+const day = 86_400
+
+function renew(
+  session: SessionContent,
+  {
+    core = here,
+    key = randomUUID() as string,
+    ...change
+  }: Partial<Parameters<typeof here.renewals.renew>[0]> & {
+    core?: TestCores['core']
+    key?: string
+  } = {},
+): Promise<SessionContent> {
+  const { sessionId, renewalToken, accessGrant } = session
+  const credentials = { accessGrant, origin: site }
+  return core.renewals
+    .renew({ credentials, sessionId, renewalToken, idempotencyKey: key, ...change })
+    .then(({ content }) => content)
+}
+
+const codeOf = (attempt: Promise<unknown>) =>
+  attempt.then(
+    () => 'ok',
+    (error: { code: ErrorCode }) => ErrorCode[error.code],
+  )
+
+describe('a renewal', () => {
+  it('gives a grant that lasts longer, and another token', async () => {
+    const session = await cores.newSession()
+    cores.advance(600)
+    const renewed = await renew(session, { core: there })
+    expect(renewed.sessionId).toBe(session.sessionId)
+    expect(renewed.renewalToken).not.toBe(session.renewalToken)
+    expect(renewed.expiresAt.getTime() - session.expiresAt.getTime()).toBeGreaterThanOrEqual(599_000)
+    expect(renewed.renewAfter.getTime()).toBe(renewed.expiresAt.getTime() - 300_000)
+    cores.advance(600)
+    expect(await codeOf(cores.send(session, 'with the old grant'))).toBe('SESSION_EXPIRED')
+    expect(await codeOf(cores.send(renewed, 'with the new one'))).toBe('ok')
+  })
+
+  it('keeps who the visitor is', async () => {
+    const session = await cores.identify(await cores.newSession(), cores.sign({ name: 'Ada' }))
+    expect(await renew(session)).toMatchObject({ identityState: 'verified', displayName: 'Ada' })
+  })
+
+  it('repeated with the same key gives the same credentials, with another input a conflict', async () => {
+    const session = await cores.newSession()
+    const key = randomUUID()
+    const first = await renew(session, { key })
+    expect(await renew(session, { key, core: there })).toEqual(first)
+    expect(await codeOf(renew(session, { key, renewalToken: first.renewalToken }))).toBe('IDEMPOTENCY_CONFLICT')
+  })
+
+  it('by three tabs of one session, one after another or at once, leaves them all with the same token', async () => {
+    const session = await cores.newSession()
+    const [one, two, three] = [await renew(session), await renew(session, { core: there }), await renew(session)]
+    expect(new Set([one, two, three].map((tab) => tab!.renewalToken)).size).toBe(1)
+    const atOnce = await Promise.all(
+      cores.cores.flatMap((core) => [renew(one, { core }), renew(two, { core }), renew(three, { core })]),
+    )
+    expect(new Set(atOnce.map((tab) => tab.renewalToken)).size).toBe(1)
+    expect(atOnce[0]!.renewalToken).not.toBe(one.renewalToken)
+    expect((await here.sessions.find(session.sessionId)).renewal.generation).toBe(2)
+  })
+
+  it('with a token older than the one before is refused, and so is the one before once its grant has ended', async () => {
+    const session = await cores.newSession()
+    const second = await renew(session)
+    const third = await renew(second)
+    expect(await codeOf(renew(third, { renewalToken: session.renewalToken }))).toBe('GRANT_INVALID')
+    expect(await codeOf(renew(third, { renewalToken: second.renewalToken }))).toBe('ok')
+    cores.advance(600)
+    const fourth = await renew(third)
+    cores.advance(grantLifetime - 600 + 1)
+    expect(await codeOf(renew(fourth, { renewalToken: third.renewalToken }))).toBe('GRANT_INVALID')
+    expect(await codeOf(renew(fourth))).toBe('ok')
+  })
+
+  it.each([
+    ['a wrong token', (session: SessionContent) => renew(session, { renewalToken: 'k1.AAAA' })],
+    ["another session's token", async (session: SessionContent) => renew(session, await tokenOfAnother())],
+    ["another session's id", (session: SessionContent) => renew(session, { sessionId: 'ses_other' })],
+  ])('with %s is refused', async (_, attempt) => {
+    expect(await codeOf(attempt(await cores.newSession()))).toBe('GRANT_INVALID')
+  })
+
+  const tokenOfAnother = async () => ({ renewalToken: (await cores.newSession()).renewalToken })
+
+  it('after the grant has ended is refused: the session is over', async () => {
+    const session = await cores.newSession()
+    cores.advance(grantLifetime + 1)
+    expect(await codeOf(renew(session))).toBe('SESSION_EXPIRED')
+  })
+
+  it.each([
+    ['revoked', 'SESSION_REVOKED', (sessionId: string) => here.sessions.revoke(sessionId)],
+    ['banned', 'VISITOR_BANNED', (sessionId: string) => here.sessions.ban(sessionId, '')],
+  ])('of a session that is %s is refused for good', async (_, code, end) => {
+    const session = await cores.newSession()
+    await end(session.sessionId)
+    for (const core of cores.cores) expect(await codeOf(renew(session, { core }))).toBe(code)
+  })
+
+  it('that meets the end of its session half-way says so and does not try for ever', async () => {
+    const session = await cores.newSession()
+    // Not told to anybody: the core still takes the session for live when the renewal begins.
+    await here.visitorAccess.authorize({ accessGrant: session.accessGrant, origin: site })
+    await here.database.collections.sessions.updateOne({ _id: session.sessionId }, { $set: { status: 'revoked' } })
+    expect(await codeOf(renew(session))).toBe('SESSION_REVOKED')
+  })
+
+  it('goes on for 24 hours at the most', async () => {
+    let session = await cores.newSession()
+    const endsAt = (await here.sessions.find(session.sessionId)).endsAt.getTime()
+    for (let renewals = 0; session.expiresAt.getTime() < endsAt; renewals += 1) {
+      expect(renewals).toBeLessThan((day / 800) * 1.1)
+      cores.advance(800)
+      session = await renew(session)
+    }
+    expect(session.expiresAt.getTime()).toBe(endsAt)
+    cores.advance((endsAt - cores.now()) / 1000 + 1)
+    expect(await codeOf(renew(session))).toBe('SESSION_EXPIRED')
+    expect(await codeOf(cores.send(session, 'too late'))).toBe('SESSION_EXPIRED')
+  })
+})
+
+describe('the last seen event of a renewal', () => {
+  async function sessionWith(messages: number) {
+    const session = await cores.newSession()
+    for (let index = 0; index < messages; index += 1) await cores.send(session, `message ${index}`)
+    return { session, id: (sequence: number) => `${session.replay.epoch}-${sequence}` }
+  }
+  const stateOf = ({ replay, continuityState }: SessionContent) => [replay.state, continuityState]
+
+  it('that can be resumed from goes on', async () => {
+    const { session, id } = await sessionWith(8)
+    const renewed = await renew(session, { lastSeenEventId: id(3) })
+    expect(stateOf(renewed)).toEqual(['ready', 'continued'])
+    expect(renewed.replay).toMatchObject({ epoch: session.replay.epoch, lastSequence: 8, oldestSequence: 4 })
+    expect(stateOf(await renew(renewed, { lastSeenEventId: id(8) }))).toEqual(['ready', 'continued'])
+  })
+
+  it('that has left the replay window, lies ahead or is of another log asks for a reset', async () => {
+    const { session, id } = await sessionWith(8)
+    const outside = await renew(session, { lastSeenEventId: id(1) })
+    expect(stateOf(outside)).toEqual(['reset_required', 'reset'])
+    const ahead = await renew(outside, { lastSeenEventId: id(99) })
+    expect(stateOf(ahead)).toEqual(['reset_required', 'reset'])
+    expect(stateOf(await renew(ahead, { lastSeenEventId: 'another-3' }))).toEqual(['reset_required', 'reset'])
+  })
+
+  it('of the conversation that the session was in before its identification asks for a reset', async () => {
+    const sub = `customer-${randomUUID()}`
+    const first = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    await cores.send(first, 'hello')
+    const session = await cores.newSession()
+    await cores.identify(session, cores.sign({ sub }))
+    const renewed = await renew(session, { lastSeenEventId: `${session.replay.epoch}-0`, core: there })
+    expect(stateOf(renewed)).toEqual(['reset_required', 'reset'])
+    expect(renewed.conversationId).toBe(first.conversationId)
+    expect(renewed.replay.epoch).toBe(first.replay.epoch)
+  })
+})
+
+describe('the end of the last grant', () => {
+  it('reaches the open streams of a session that was not renewed, and not those of one that was', async () => {
+    const [lapsing, renewing] = [await cores.newSession(), await cores.newSession()]
+    const ended = [await cores.openStream(lapsing, here), await cores.openStream(lapsing, there)]
+    const going = await cores.openStream(renewing, there)
+    cores.advance(600)
+    const renewed = await renew(renewing, { core: here })
+    cores.advance(grantLifetime - 600 + 1)
+    for (const stream of ended) {
+      await until('the end of the stream', () => stream.ended)
+      expect(stream.types).toEqual(['session.expired'])
+    }
+    await cores.send(renewed, 'still here')
+    await until('the message', () => going.types.length > 0)
+    expect(going).toMatchObject({ types: ['message.accepted'], ended: false })
+  })
+})

@@ -1,0 +1,100 @@
+import type { Logger } from 'pino'
+import type { EventLog } from '../log/event-log.ts'
+import type { SessionEndType } from '../log/log-events.ts'
+import type { Session } from '../store/sessions.ts'
+import type { SessionEnd, VisitorAccess } from './visitor-access.ts'
+
+export interface SessionWatch {
+  /** A stream of the session is open. */
+  add(session: Session): void
+  /** One stream fewer. */
+  remove(sessionId: string): void
+  /** The state of these sessions, connections or installations changed. */
+  changed(ids: string[]): void
+  /** Looks at every session that is watched. */
+  checkAll(): Promise<void>
+  /** Looks at those whose last known grant has ended. */
+  checkExpired(): Promise<void>
+}
+
+const endTypes: Record<SessionEnd, SessionEndType> = {
+  expired: 'session.expired',
+  revoked: 'session.revoked',
+  banned: 'visitor.banned',
+  disabled: 'connection.disabled',
+  closed: 'session.closed',
+}
+
+/**
+ * Ends the streams of sessions that are over: the end is an event in the log, written once by whichever process sees it
+ * first, and each stream ends after it.
+ */
+export function createSessionWatch(dependencies: {
+  access: Pick<VisitorAccess, 'endOf'>
+  log: EventLog
+  /** Where a watched session is, each time it is looked at: it may have gone to another conversation. */
+  onSeen: (sessionId: string, conversationId: string) => void
+  /** Nothing is kept of the session any more, nor of its log. */
+  onGone: (sessionId: string) => void
+  logger: Logger
+  now: () => number
+}): SessionWatch {
+  const { access, log, onSeen, onGone, logger, now } = dependencies
+  const watched = new Map<string, { session: Session; streams: number; expiresAt: number }>()
+
+  async function check(sessionId: string) {
+    const entry = watched.get(sessionId)
+    if (!entry) return
+    try {
+      const { end, grantExpiresAt, conversationId } = await access.endOf(sessionId)
+      if (conversationId === undefined) return onGone(sessionId)
+      entry.session = { ...entry.session, conversationId }
+      onSeen(sessionId, conversationId)
+      if (grantExpiresAt) entry.expiresAt = grantExpiresAt.getTime()
+      if (end) await writeEnd(entry.session, end)
+    } catch (error) {
+      // It is looked at again within seconds.
+      logger.warn({ reason: (error as Error).name }, 'session state not read')
+    }
+  }
+
+  async function writeEnd({ sessionId, conversationId }: Session, end: SessionEnd) {
+    const type = endTypes[end]
+    await log.append({ conversationId, type, sessionId, operationKey: `${sessionId} ${type}`, inputHash: type })
+  }
+
+  async function checkMany(sessionIds: string[]) {
+    await Promise.all(sessionIds.map(check))
+  }
+
+  return {
+    add(session) {
+      const entry = watched.get(session.sessionId)
+      if (entry) entry.streams += 1
+      else watched.set(session.sessionId, { session, streams: 1, expiresAt: session.grantExpiresAt.getTime() })
+      // What changed after it was authorised was told to nobody.
+      void check(session.sessionId)
+    },
+
+    remove(sessionId) {
+      const entry = watched.get(sessionId)
+      if (!entry) return
+      entry.streams -= 1
+      if (entry.streams === 0) watched.delete(sessionId)
+    },
+
+    changed(ids) {
+      if (watched.size === 0 || ids.length === 0) return
+      const named = new Set(ids)
+      const concerned = [...watched.values()].filter(
+        ({ session }) =>
+          named.has(session.sessionId) || named.has(session.connectionId) || named.has(session.publicSiteKey),
+      )
+      void checkMany(concerned.map(({ session }) => session.sessionId))
+    },
+
+    checkAll: () => checkMany([...watched.keys()]),
+
+    checkExpired: () => checkMany([...watched].flatMap(([id, { expiresAt }]) => (expiresAt <= now() ? [id] : []))),
+  }
+}

@@ -1,0 +1,207 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
+import type { Idempotency } from '../idempotency.ts'
+import { newId } from '../ids.ts'
+import type { IdsKey } from '../keys/ids-key.ts'
+import { keyedHash } from '../keys/keyring.ts'
+import type { Wakeups } from '../log/wakeups.ts'
+import { field, locale, text, validate } from '../rules.ts'
+import type { ConversationStore } from '../store/conversations.ts'
+import type { Session, SessionStore } from '../store/sessions.ts'
+import type { Workspaces } from '../workspaces/workspaces.ts'
+import { firstGrantOf, newConversation, newSession, type SessionLifetimes } from './new-session.ts'
+import { minimisePageContext, type PageContext, pageContextIssues } from './page-context.ts'
+import type { Issued, Repeatable, SessionContent, SessionContents } from './session-content.ts'
+import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
+
+export interface SessionSettings extends SessionLifetimes {
+  /** How long a repeated creation gets the same credentials again, in seconds. */
+  creationRepeat: number
+  idempotencyRetention: number
+  pageContextMaxBytes: number
+}
+
+export interface NewSession {
+  publicSiteKey: string
+  origin: string
+  clientInstanceId: string
+  locale?: string
+  pageContext?: PageContext
+  idempotencyKey: string
+}
+
+export interface Sessions {
+  create(request: NewSession): Promise<Repeatable<SessionContent>>
+  close(request: {
+    credentials: VisitorCredentials
+    scope: 'panel' | 'continuity'
+    idempotencyKey: string
+  }): Promise<Repeatable<{ sessionId: string; state: 'active' | 'closed' }>>
+  /** Keeps where the visitor is now, minimised. Errors: those of VisitorAccess.authorize, ValidationFailed. */
+  reportPage(request: {
+    credentials: VisitorCredentials
+    pageContext: PageContext
+    idempotencyKey?: string
+  }): Promise<{ replayed: boolean }>
+  /** Errors of these four: `NotFound`, also for another workspace's session. */
+  find(sessionId: string, workspaceId?: string): Promise<Session>
+  revoke(sessionId: string, workspaceId?: string): Promise<Session>
+  /** The browser, and of a verified session the subject too, wherever it turns up on the connection. */
+  ban(sessionId: string, reason: string, workspaceId?: string): Promise<Session>
+  unban(sessionId: string, workspaceId?: string): Promise<Session>
+  /** Whether a ban stands on the browser, or on the subject of a verified session. */
+  isVisitorBanned(session: Session): Promise<boolean>
+}
+
+export interface SessionsDependencies {
+  store: SessionStore
+  conversations: Pick<ConversationStore, 'insert'>
+  contents: SessionContents
+  workspaces: Pick<Workspaces, 'installationFor'>
+  access: VisitorAccess
+  idsKey: IdsKey
+  idempotency: Idempotency
+  wakeups: Pick<Wakeups, 'stateChanged'>
+  settings: SessionSettings
+  now: () => number
+}
+
+/** Visitor sessions: their start and their end (contract, sections 2 and 3). */
+export function createSessions(dependencies: SessionsDependencies): Sessions {
+  const { store, conversations, contents, workspaces, access, idsKey, idempotency, wakeups, settings, now } =
+    dependencies
+
+  async function visitorIdFor(connectionId: string, clientInstanceId: string) {
+    return `vis_${keyedHash(await idsKey(), connectionId, clientInstanceId)
+      .toString('hex')
+      .slice(0, 32)}`
+  }
+
+  async function start({ pageContext, ...request }: Omit<NewSession, 'idempotencyKey'>): Promise<Issued> {
+    const { origin, clientInstanceId } = request
+    const { connectionId, workspaceId, publicSiteKey } = await workspaces.installationFor(request.publicSiteKey, origin)
+    const visitorId = await visitorIdFor(connectionId, clientInstanceId)
+    if (await store.isBanned(visitorId)) throw new ServiceError(ErrorCode.VISITOR_BANNED)
+
+    const session = newSession(
+      {
+        sessionId: newId('ses'),
+        workspaceId,
+        connectionId,
+        publicSiteKey,
+        origin,
+        conversationId: newId('cnv'),
+        visitorId,
+        clientInstanceId,
+        ...(request.locale === undefined ? {} : { locale: request.locale }),
+        ...(pageContext && { pageContext: minimisePageContext(pageContext), pageContextAt: new Date(now()) }),
+      },
+      now(),
+      settings,
+    )
+    const conversation = newConversation(session, now())
+    await Promise.all([conversations.insert(conversation), store.insert(session)])
+    // A ban that came between the look and the insert did not find this session.
+    if (await store.isBanned(visitorId)) {
+      await store.end(session.sessionId, 'banned')
+      throw new ServiceError(ErrorCode.VISITOR_BANNED)
+    }
+    const replay = { state: 'ready' as const, epoch: conversation.epoch, lastSequence: 0, oldestSequence: 0 }
+    return contents.issue(session, firstGrantOf(session), { state: 'new', replay })
+  }
+
+  async function find(sessionId: string, workspaceId?: string): Promise<Session> {
+    const [session] = await store.find([sessionId])
+    if (!session || (workspaceId !== undefined && session.workspaceId !== workspaceId))
+      throw new ServiceError(ErrorCode.NOT_FOUND)
+    return session
+  }
+
+  return {
+    async create({ idempotencyKey, ...request }) {
+      await workspaces.installationFor(request.publicSiteKey, request.origin)
+      validate(
+        field('/clientInstanceId', request.clientInstanceId, text(1, 128)),
+        field('/locale', request.locale, locale),
+        ...pageContextIssues('/pageContext', request.pageContext, settings.pageContextMaxBytes),
+      )
+      const { origin, ...input } = request
+      const { result, replayed } = await idempotency.once({
+        scope: ['POST /sessions', request.publicSiteKey, origin],
+        key: idempotencyKey,
+        input,
+        keptFor: settings.creationRepeat,
+        run: () => start(request),
+      })
+      return { content: await contents.contentOf(result), replayed }
+    },
+
+    async close({ credentials, scope, idempotencyKey }) {
+      const { session } = await access.authorize(credentials)
+      const { sessionId } = session
+      const { result, replayed } = await idempotency.once({
+        scope: ['POST /sessions/close', sessionId],
+        sessionId,
+        key: idempotencyKey,
+        input: { scope },
+        keptFor: settings.idempotencyRetention,
+        run: async () => {
+          if (scope === 'continuity') await store.end(sessionId, 'closed')
+          return { sessionId, state: scope === 'continuity' ? ('closed' as const) : ('active' as const) }
+        },
+      })
+      if (result.state === 'closed') await wakeups.stateChanged(sessionId)
+      return { content: result, replayed }
+    },
+
+    async reportPage({ credentials, pageContext, idempotencyKey }) {
+      const { session } = await access.authorize(credentials)
+      const { sessionId } = session
+      validate(...pageContextIssues('', pageContext, settings.pageContextMaxBytes))
+      const keep = () => store.setPageContext(sessionId, minimisePageContext(pageContext), new Date(now()))
+      if (idempotencyKey === undefined) {
+        await keep()
+        return { replayed: false }
+      }
+      const { replayed } = await idempotency.once({
+        scope: ['POST /context/page', sessionId],
+        sessionId,
+        key: idempotencyKey,
+        input: pageContext,
+        keptFor: settings.idempotencyRetention,
+        run: () => keep().then(() => true),
+      })
+      return { replayed }
+    },
+
+    find,
+
+    async revoke(sessionId, workspaceId) {
+      await find(sessionId, workspaceId)
+      await store.end(sessionId, 'revoked')
+      await wakeups.stateChanged(sessionId)
+      return find(sessionId)
+    },
+
+    async ban(sessionId, reason, workspaceId) {
+      const visitor = visitorOf(await find(sessionId, workspaceId))
+      validate(field('/reason', reason, text(0, 512)))
+      for (const id of Object.values(visitor)) await store.ban(id, { at: new Date(now()), reason })
+      await wakeups.stateChanged(...(await store.endAllOf(visitor, 'banned')), sessionId)
+      return find(sessionId)
+    },
+
+    async unban(sessionId, workspaceId) {
+      const session = await find(sessionId, workspaceId)
+      for (const id of Object.values(visitorOf(session))) await store.unban(id)
+      return session
+    },
+
+    isVisitorBanned: (session) => store.isBanned(...Object.values(visitorOf(session))),
+  }
+}
+
+/** Whom a ban on a session is about. */
+function visitorOf({ visitorId, identity }: Session): { visitorId: string; subjectId?: string } {
+  return { visitorId, ...(identity && { subjectId: identity.subjectId }) }
+}

@@ -1,0 +1,112 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
+import type { Session } from '../store/sessions.ts'
+import type { Connection, Installation } from '../store/workspaces.ts'
+import type { Directory } from '../workspaces/directory.ts'
+import type { Grants } from './grants.ts'
+import { isOriginAllowed } from './origins.ts'
+
+/** What the browser says of itself. */
+export interface VisitorCredentials {
+  accessGrant: string
+  origin: string
+}
+
+export interface Visitor {
+  session: Session
+  installation: Installation
+  /** When the grant that was shown begins and ends. */
+  grantIssuedAt: Date
+  grantExpiresAt: Date
+}
+
+export interface VisitorAccess {
+  /**
+   * Who a visitor is, judged anew each time (contract, section 1). `resumed` is for a stream that was opened in time: a
+   * grant that has ended since is good as long as its session is live. `closedToo` is for the repeat of an operation that
+   * may have closed the session itself: it reads the store, and the grant must not have ended.
+   * Errors: GrantMissing, GrantInvalid, OriginNotAllowed, OriginMismatch, SessionExpired, SessionRevoked, VisitorBanned,
+   * ConnectionDisabled, SessionClosed.
+   */
+  authorize(credentials: VisitorCredentials, options?: { resumed?: boolean; closedToo?: boolean }): Promise<Visitor>
+  /** Why a session is over, if it is, by the latest state of the store, and when its last grant ends. */
+  endOf(sessionId: string): Promise<{ end?: SessionEnd; grantExpiresAt?: Date; conversationId?: string }>
+  /** A live session as the store has it now. Errors: GrantInvalid, and those of a session that is over. */
+  live(sessionId: string): Promise<Session>
+}
+
+export type SessionEnd = 'expired' | 'revoked' | 'banned' | 'disabled' | 'closed'
+
+/** What is said of a session that is over. */
+export const sessionEndCodes: Record<SessionEnd, ErrorCode> = {
+  expired: ErrorCode.SESSION_EXPIRED,
+  revoked: ErrorCode.SESSION_REVOKED,
+  banned: ErrorCode.VISITOR_BANNED,
+  disabled: ErrorCode.CONNECTION_DISABLED,
+  closed: ErrorCode.SESSION_CLOSED,
+}
+
+export function createVisitorAccess({
+  directory,
+  grants,
+  now,
+}: {
+  directory: Directory
+  grants: Grants
+  now: () => number
+}): VisitorAccess {
+  function endAccordingTo(
+    session: Session,
+    connection: Connection | undefined,
+    expiresAt = session.grantExpiresAt,
+  ): SessionEnd | undefined {
+    if (session.status === 'active' && Math.min(expiresAt.getTime(), session.endsAt.getTime()) <= now())
+      return 'expired'
+    if (session.status === 'revoked' || session.status === 'banned') return session.status
+    if (connection?.status !== 'enabled') return 'disabled'
+    return session.status === 'closed' ? 'closed' : undefined
+  }
+
+  return {
+    async authorize({ accessGrant, origin }, { resumed = false, closedToo = false } = {}) {
+      if (accessGrant === '') throw new ServiceError(ErrorCode.GRANT_MISSING)
+      const claims = await grants.verify(accessGrant)
+      const session = await (closedToo ? directory.sessions.reload(claims.sid) : directory.sessions.get(claims.sid))
+      if (!session || session.connectionId !== claims.con) throw new ServiceError(ErrorCode.GRANT_INVALID)
+      const [installation, connection] = await Promise.all([
+        directory.installations.get(session.publicSiteKey),
+        directory.connections.get(session.connectionId),
+      ])
+      if (!installation?.enabled || !isOriginAllowed(origin, installation.origins))
+        throw new ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
+      if (claims.org !== origin) throw new ServiceError(ErrorCode.ORIGIN_MISMATCH)
+      const grantIssuedAt = new Date(claims.iat * 1000)
+      const grantExpiresAt = new Date(claims.exp * 1000)
+      const visitor = { session, installation, grantIssuedAt, grantExpiresAt }
+      if (!resumed) {
+        const end = endAccordingTo(session, connection, grantExpiresAt)
+        const mayBeClosed = closedToo && end === 'closed' && grantExpiresAt.getTime() > now()
+        if (end && !mayBeClosed) throw new ServiceError(sessionEndCodes[end])
+        return visitor
+      }
+      const { end } = await this.endOf(session.sessionId)
+      if (end) throw new ServiceError(sessionEndCodes[end])
+      return visitor
+    },
+
+    async endOf(sessionId) {
+      const session = await directory.sessions.reload(sessionId)
+      if (!session) return { end: 'closed' }
+      const end = endAccordingTo(session, await directory.connections.get(session.connectionId))
+      return { ...(end && { end }), grantExpiresAt: session.grantExpiresAt, conversationId: session.conversationId }
+    },
+
+    async live(sessionId) {
+      const session = await directory.sessions.reload(sessionId)
+      if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
+      const end = endAccordingTo(session, await directory.connections.get(session.connectionId))
+      if (end) throw new ServiceError(sessionEndCodes[end])
+      return session
+    },
+  }
+}

@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto'
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { SignJWT } from 'jose'
+import type { CoreConfig } from '../config.ts'
+import type { Core } from '../core.ts'
+import { operatorScopes } from './operator-scopes.ts'
+import { workspaceSessionAudience } from './workspace-sessions.ts'
+import { defaultAppearance, defaultCapabilities } from './workspaces.ts'
+
+/** What a newcomer needs to play every part, as `DATA_DIR/demo.json` holds it. */
+export interface DemoFile {
+  gatewayUrl: string
+  coreUrl: string
+  siteKey: string
+  origin: string
+  workspaceId: string
+  serviceToken: string
+  workspaceSession: string
+  identity: { kid: string; secret: string }
+  mongodbUri: string
+}
+
+export interface DemoAddresses {
+  gatewayUrl: string
+  coreUrl: string
+  origin: string
+}
+
+/** What the demo is known by. */
+export const demoIds = { workspaceId: 'ws_demo', connectionId: 'con_demo', siteKey: 'pk_demo' }
+
+/** A demo workspace with one installation, made at the first start and kept after it. */
+export async function seedDemo(core: Core, config: CoreConfig, given?: DemoAddresses): Promise<DemoFile> {
+  const { DATA_DIR, CORE_PORT, CORE_TLS_CERT } = config
+  const { context, mongodbUri, workspaceSessionSecret } = core
+  const { workspaceStore, secretBox, access, directory } = context
+  const path = join(DATA_DIR, 'demo.json')
+  const earlier = await readDemoFile(path)
+  const addresses = given ?? {
+    gatewayUrl: earlier?.gatewayUrl ?? 'http://localhost:8080',
+    coreUrl: `${CORE_TLS_CERT ? 'https' : 'http'}://localhost:${CORE_PORT}`,
+    origin: earlier?.origin ?? 'http://localhost:8081',
+  }
+
+  const identity = { kid: 'demo', secret: randomBytes(32).toString('base64url') }
+  await workspaceStore.insertWorkspace({
+    workspaceId: demoIds.workspaceId,
+    name: 'Demo',
+    createdAt: new Date(context.now()),
+  })
+  await workspaceStore.insertConnection({
+    connectionId: demoIds.connectionId,
+    workspaceId: demoIds.workspaceId,
+    name: 'Demo shop',
+    status: 'enabled',
+    statusVersion: 0,
+  })
+  await workspaceStore.insertInstallation({
+    publicSiteKey: demoIds.siteKey,
+    connectionId: demoIds.connectionId,
+    workspaceId: demoIds.workspaceId,
+    origins: [addresses.origin],
+    enabled: true,
+    appearance: defaultAppearance,
+    capabilities: defaultCapabilities,
+    defaultLocale: 'en',
+    identitySecrets: [{ kid: identity.kid, sealed: secretBox.seal(identity.secret) }],
+  })
+  const [installation] = await workspaceStore.findInstallations([demoIds.siteKey])
+  if (installation && !installation.origins.includes(addresses.origin)) {
+    await workspaceStore.updateInstallation(demoIds.siteKey, { origins: [...installation.origins, addresses.origin] })
+    directory.changed([demoIds.siteKey])
+  }
+  const [current] = installation?.identitySecrets ?? []
+
+  const file: DemoFile = {
+    ...addresses,
+    siteKey: demoIds.siteKey,
+    workspaceId: demoIds.workspaceId,
+    serviceToken: await access.issue({ subject: 'demo', scopes: [...operatorScopes] }),
+    workspaceSession: workspaceSessionSecret ? await workspaceSession(workspaceSessionSecret, config) : '',
+    identity: current ? { kid: current.kid, secret: secretBox.open(current.sealed) } : identity,
+    mongodbUri,
+  }
+  await writePrivately(path, `${JSON.stringify(file, null, 2)}\n`)
+  // For `curl -K`: the token stays out of the command line, and so out of the list of processes and the shell's history.
+  await writePrivately(join(DATA_DIR, 'agent.curl'), `header = "Authorization: Bearer ${file.serviceToken}"\n`)
+  await writePrivately(join(DATA_DIR, 'workspace.curl'), `header = "Authorization: Bearer ${file.workspaceSession}"\n`)
+  await writePrivately(
+    join(DATA_DIR, 'gateway.token'),
+    await access.issue({ subject: 'gateway', scopes: ['visitors:act'] }),
+  )
+  await writePrivately(
+    join(DATA_DIR, 'delivery.token'),
+    await access.issue({ subject: 'delivery', scopes: ['deliveries:work'] }),
+  )
+  return file
+}
+
+/** The demo's operator, who may do all that an operator may. */
+function workspaceSession(secret: Uint8Array, { WORKSPACE_SESSION_ISSUER: issuer }: CoreConfig): Promise<string> {
+  const claims = { wid: demoIds.workspaceId, scope: [...operatorScopes].join(' '), ...(issuer && { iss: issuer }) }
+  return new SignJWT(claims)
+    .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
+    .setSubject('operator_demo')
+    .setAudience(workspaceSessionAudience)
+    .setIssuedAt()
+    .setExpirationTime('30d')
+    .sign(secret)
+}
+
+async function readDemoFile(path: string): Promise<DemoFile | undefined> {
+  return readFile(path, 'utf8').then(
+    (text) => JSON.parse(text) as DemoFile,
+    () => undefined,
+  )
+}
+
+async function writePrivately(path: string, content: string) {
+  const draft = `${path}.${randomBytes(4).toString('hex')}`
+  await writeFile(draft, content, { mode: 0o600 })
+  await rename(draft, path)
+}

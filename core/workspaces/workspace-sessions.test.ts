@@ -1,0 +1,232 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { exportJWK, generateKeyPair, UnsecuredJWT } from 'jose'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { signWorkspaceSession, workspaceSessionSecret } from '../../test/support/workspace-session.ts'
+import { createAccess } from '../access.ts'
+import type { ServiceError } from '../errors.ts'
+import { createKeyring } from '../keys/keyring.ts'
+import { operatorScopes } from './operator-scopes.ts'
+import {
+  createWorkspaceSessions,
+  parseWorkspaceSessionSecrets,
+  type WorkspaceSessionKeys,
+} from './workspace-sessions.ts'
+
+const start = Date.UTC(2030, 0, 1)
+const time = { now: start }
+const now = () => time.now
+const keyring = createKeyring([{ kid: 'k1', secret: new Uint8Array(32).fill(1) }])
+
+function accessWith(keys: Partial<WorkspaceSessionKeys> = {}) {
+  time.now = start
+  const secrets = parseWorkspaceSessionSecrets(workspaceSessionSecret)
+  const sessions = createWorkspaceSessions({ secrets, jwksTimeoutMs: 200, jwksFreshMs: 600_000, ...keys }, now)
+  const access = createAccess(keyring, now, sessions)
+  return {
+    access,
+    open: (token: string, scope = 'leads:deliver') => access.authenticate(`Bearer ${token}`, scope),
+    refusal: (token: string, scope = 'leads:deliver') =>
+      access.authenticate(`Bearer ${token}`, scope).then(
+        () => 'let in',
+        ({ code }: ServiceError) => ErrorCode[code],
+      ),
+  }
+}
+
+/** A key set on the wire, as an identity provider has it. */
+async function startKeySet(alg: string) {
+  const keySet = { keys: [] as object[], asked: 0, status: 200, silent: false, url: '' }
+  const server = createServer((_request, response) => {
+    keySet.asked += 1
+    if (keySet.silent) return
+    response.writeHead(keySet.status, { 'content-type': 'application/json' }).end(JSON.stringify(keySet))
+  })
+  server.listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  keySet.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`
+  async function newKey(kid: string) {
+    const { publicKey, privateKey } = await generateKeyPair(alg)
+    keySet.keys.push({ ...(await exportJWK(publicKey)), kid, alg, use: 'sig' })
+    return (change: Record<string, unknown> = {}) =>
+      signWorkspaceSession({ now: now(), key: privateKey, header: { alg, kid }, claims: change })
+  }
+  return { keySet, newKey }
+}
+
+describe('a workspace session', () => {
+  it('opens what its scopes name, for its one workspace', async () => {
+    const { open, refusal } = accessWith()
+    const token = await signWorkspaceSession({ now: start, claims: { scope: 'leads:deliver messages:read' } })
+    expect(await open(token, 'messages:read')).toMatchObject({ subject: 'operator_1', workspaceId: 'ws_1' })
+    expect(await refusal(token, 'messages:write')).toBe('PERMISSION_DENIED')
+  })
+
+  it('holds no scope that is not an operator’s, whatever it claims', async () => {
+    const { open, refusal } = accessWith()
+    const claimed = [...operatorScopes, 'visitors:act', 'deliveries:work', '*', 'admin'].join(' ')
+    const token = await signWorkspaceSession({ now: start, claims: { scope: claimed } })
+    for (const scope of ['visitors:act', 'deliveries:work', '*', '', 'admin'])
+      expect(await refusal(token, scope), scope).toBe('PERMISSION_DENIED')
+    expect((await open(token)).scopes).toEqual(operatorScopes)
+  })
+
+  it.each<[string, Record<string, unknown>]>([
+    ['no end', { exp: undefined }],
+    ['an end that has passed', { exp: start / 1000 - 31 }],
+    ['a beginning that is still to come', { nbf: start / 1000 + 31 }],
+    ['no workspace', { wid: undefined }],
+    ['an empty workspace', { wid: '' }],
+    ['a workspace that is no text', { wid: ['ws_1'] }],
+    ['no operator', { sub: undefined }],
+    ['an operator without end', { sub: 'x'.repeat(257) }],
+    ['no scope', { scope: undefined }],
+    ['scopes as a list', { scope: ['leads:deliver'] }],
+    ['no audience', { aud: undefined }],
+    ['another audience', { aud: 'service.widget.public-api' }],
+    ['the audience of service tokens', { aud: 'service.core' }],
+  ])('with %s is refused', async (_, claims) => {
+    expect(await accessWith().refusal(await signWorkspaceSession({ now: start, claims }))).toBe('UNAUTHENTICATED')
+  })
+
+  it('is no service token, and a service token is none', async () => {
+    const { refusal, access } = accessWith()
+    const serviceKey = keyring.current('service-token')
+    const header = { typ: 'service-token+jwt', kid: serviceKey.kid }
+    const claims = { aud: ['service.core', 'service.workspace'], scope: 'visitors:act leads:deliver' }
+    const both = await signWorkspaceSession({ now: start, key: serviceKey.key, header, claims })
+    expect(await refusal(both)).toBe('UNAUTHENTICATED')
+    const signedHere = await signWorkspaceSession({ now: start, header, claims: { aud: 'service.core' } })
+    expect(await refusal(signedHere)).toBe('UNAUTHENTICATED')
+    const service = await access.issue({ subject: 'desk', scopes: ['leads:deliver'] })
+    expect((await access.authenticate(`Bearer ${service}`, 'leads:deliver')).workspaceId).toBeUndefined()
+  })
+
+  it('without a signature, with a broken one or of another key is refused', async () => {
+    const { refusal } = accessWith()
+    const good = await signWorkspaceSession({ now: start })
+    const unsigned = new UnsecuredJWT({ wid: 'ws_1', scope: 'leads:deliver' })
+      .setAudience('service.workspace')
+      .setSubject('operator_1')
+      .setExpirationTime(start / 1000 + 60)
+      .encode()
+    const other = await signWorkspaceSession({ now: start, key: new Uint8Array(32).fill(9) })
+    const [head = '', , signature = ''] = good.split('.')
+    const payload = Buffer.from(JSON.stringify({ aud: 'service.workspace', wid: 'ws_2' })).toString('base64url')
+    for (const token of [unsigned, other, `${head}.${payload}.${signature}`, `${good.slice(0, -4)}AAAA`])
+      expect(await refusal(token)).toBe('UNAUTHENTICATED')
+  })
+
+  it('may come from a clock that is half a minute off, and is not remembered longer than it lives', async () => {
+    const { open, refusal } = accessWith()
+    const token = await signWorkspaceSession({ now: start, claims: { exp: start / 1000 + 10 } })
+    await open(token)
+    time.now = start + 39_000
+    await open(token)
+    time.now = start + 40_000
+    expect(await refusal(token)).toBe('UNAUTHENTICATED')
+  })
+
+  it('is refused everywhere while no key is set', async () => {
+    expect(await accessWith({ secrets: [] }).refusal(await signWorkspaceSession({ now: start }))).toBe(
+      'UNAUTHENTICATED',
+    )
+  })
+})
+
+describe('the secrets of workspace sessions', () => {
+  it('change without logging anybody out: each of the list is accepted', async () => {
+    const secrets = parseWorkspaceSessionSecrets(`the-new-one-of-thirty-two-bytes-and-more,${workspaceSessionSecret}`)
+    const { open } = accessWith({ secrets })
+    await open(await signWorkspaceSession({ now: start }))
+    await open(await signWorkspaceSession({ now: start, key: secrets[0]! }))
+  })
+
+  it('that are too short are refused without being shown', () => {
+    const parse = () => parseWorkspaceSessionSecrets(`${workspaceSessionSecret},hunter2`)
+    expect(parse).toThrow(/^WORKSPACE_SESSION_SECRET: number 2 of the list has fewer than 32 bytes$/)
+  })
+
+  it('name the issuer that sessions must have, where the settings do', async () => {
+    const { open, refusal } = accessWith({ issuer: 'https://login.example' })
+    await open(await signWorkspaceSession({ now: start, claims: { iss: 'https://login.example' } }))
+    expect(await refusal(await signWorkspaceSession({ now: start }))).toBe('UNAUTHENTICATED')
+  })
+})
+
+describe('a key set', () => {
+  it.each(['RS256', 'ES256', 'EdDSA'])('tells who signs with %s, and is asked once for many', async (alg) => {
+    const { keySet, newKey } = await startKeySet(alg)
+    const { open } = accessWith({ jwksUrl: keySet.url, secrets: [] })
+    const sign = await newKey('a')
+    for (const sub of ['operator_1', 'operator_2', 'operator_3'])
+      expect((await open(await sign({ sub }))).subject).toBe(sub)
+    expect(keySet.asked).toBe(1)
+  })
+
+  it('does not keep sessions of the secret out, and the secret’s algorithm is no way around it', async () => {
+    const { keySet, newKey } = await startKeySet('RS256')
+    const { open, refusal } = accessWith({ jwksUrl: keySet.url })
+    await open(await signWorkspaceSession({ now: start }))
+    const sign = await newKey('a')
+    await open(await sign())
+    const publicKey = new TextEncoder().encode(JSON.stringify(keySet.keys[0]))
+    expect(await refusal(await signWorkspaceSession({ now: start, key: publicKey, header: { kid: 'a' } }))).toBe(
+      'UNAUTHENTICATED',
+    )
+  })
+
+  it('that does not know the key, or answers for another audience, opens nothing', async () => {
+    const { keySet, newKey } = await startKeySet('ES256')
+    const { refusal } = accessWith({ jwksUrl: keySet.url })
+    const sign = await newKey('a')
+    const { privateKey } = await generateKeyPair('ES256')
+    const stranger = await signWorkspaceSession({
+      now: start,
+      key: privateKey,
+      header: { alg: 'ES256', kid: 'unknown' },
+    })
+    expect(await refusal(stranger)).toBe('UNAUTHENTICATED')
+    expect(await refusal(await sign({ aud: 'another.app' }))).toBe('UNAUTHENTICATED')
+    expect(await refusal(await sign({ exp: undefined }))).toBe('UNAUTHENTICATED')
+  })
+
+  it.each([
+    ['fails', { status: 500 }],
+    ['does not answer', { silent: true }],
+    ['points elsewhere', { status: 302 }],
+  ])('that %s is a passing fault and no refusal; sessions that are known go on', async (_, fault) => {
+    const { keySet, newKey } = await startKeySet('ES256')
+    const { open, refusal } = accessWith({ jwksUrl: keySet.url, jwksFreshMs: 0 })
+    const sign = await newKey('a')
+    const known = await sign()
+    await open(known)
+    Object.assign(keySet, fault)
+    expect(await refusal(await sign({ sub: 'operator_2' }))).toBe('SERVICE_UNAVAILABLE')
+    await open(known)
+    expect(await refusal(await signWorkspaceSession({ now: start, claims: { exp: 1 } }))).toBe('UNAUTHENTICATED')
+  })
+
+  it('that nobody serves is a passing fault', async () => {
+    const { newKey } = await startKeySet('ES256')
+    const { refusal } = accessWith({ jwksUrl: 'http://127.0.0.1:1/keys' })
+    const sign = await newKey('a')
+    expect(await refusal(await sign())).toBe('SERVICE_UNAVAILABLE')
+  })
+
+  it('is not asked for what is no session at all', async () => {
+    const { keySet } = await startKeySet('ES256')
+    const { refusal, access } = accessWith({ jwksUrl: keySet.url })
+    await refusal('a.b.c')
+    await refusal(await signWorkspaceSession({ now: start, key: new Uint8Array(32).fill(8) }))
+    expect(await access.authenticate(null, 'leads:deliver').catch(({ code }: ServiceError) => code)).toBe(
+      ErrorCode.UNAUTHENTICATED,
+    )
+    expect(keySet.asked).toBe(0)
+  })
+})
