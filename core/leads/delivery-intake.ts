@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../observability/tracing.ts'
 import { createGroupedCalls } from '../concurrency/grouped-calls.ts'
 import type { DeliveryStore, NewDelivery } from '../store/deliveries.ts'
 import type { DeliveryQueue } from '../store/delivery-queue.ts'
@@ -18,6 +19,7 @@ export interface DeliveryIntake {
 interface Arrival {
   delivery: NewDelivery
   by: KnownSubscription
+  origin: Context
 }
 
 /** What one waiting worker is handed, all under one claim. */
@@ -45,7 +47,7 @@ export function createDeliveryIntake(dependencies: {
     const at = new Date(now())
     const handovers: Handover[] = []
     const documents = arrivals.map((arrival) => handOver(arrival, handovers, at) ?? arrival.delivery)
-    const outcomes = await store.insertEach(documents).catch((error: unknown) => {
+    const outcomes = await insert(arrivals, documents).catch((error: unknown) => {
       // What is in the database all the same goes on when its lease ends.
       for (const { waiting } of handovers) waiting.answer(undefined)
       throw error
@@ -54,6 +56,14 @@ export function createDeliveryIntake(dependencies: {
     for (const handover of handovers) answer(handover, kept)
     if (documents.some(({ status }, index) => status === 'pending' && isKept(outcomes[index]))) announce()
     return outcomes
+  }
+
+  function insert(arrivals: Arrival[], documents: NewDelivery[]) {
+    const origin = batchOrigin(arrivals.map((arrival) => arrival.origin))
+    const attributes = { ...insertAttributes, 'db.operation.batch.size': documents.length }
+    return inSpan('insert deliveries', { ...origin, kind: SpanKind.CLIENT, attributes }, () =>
+      store.insertEach(documents),
+    )
   }
 
   /** As it is inserted where some waiting worker has room for it. */
@@ -96,7 +106,7 @@ export function createDeliveryIntake(dependencies: {
   }
 
   const add = createGroupedCalls(keep)
-  return { add: (delivery, by) => add({ delivery, by }) }
+  return { add: (delivery, by) => add({ delivery, by, origin: activeContext() }) }
 }
 
 function hasRoom({ waiting: { room }, given, bytes }: Handover, destination: string, more: number): boolean {
@@ -106,6 +116,12 @@ function hasRoom({ waiting: { room }, given, bytes }: Handover, destination: str
     (room.underWay.get(destination) ?? 0) + same < room.perDestination &&
     bytes + more <= bodiesMaxBytes
   )
+}
+
+const insertAttributes = {
+  'db.system.name': 'mongodb',
+  'db.collection.name': 'deliveries',
+  'db.operation.name': 'insert',
 }
 
 const isKept = (outcome: PromiseSettledResult<boolean> | undefined) => outcome?.status === 'fulfilled' && outcome.value

@@ -20,10 +20,12 @@ let stack: Stack
 let trusting: { url: string }
 let visitor: Visitor
 
+let env: Record<string, string>
+
 beforeAll(async () => {
   collector = await startCollector()
   receiver = await startReceiver()
-  const env = {
+  env = {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     OTEL_BSP_SCHEDULE_DELAY: '100',
     DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32',
@@ -31,7 +33,6 @@ beforeAll(async () => {
   }
   stack = await startStack({ database, env })
   trusting = stack.gateways[0]!
-  await startDeliveryWorker(stack, env)
   visitor = await startVisitor({ ...stack.demo, gatewayUrl: trusting.url })
 })
 afterAll(() => Promise.all([collector.close(), receiver.close()]))
@@ -97,10 +98,10 @@ it('sends that go together go on with the trace of one of them, and link to the 
   }
 })
 
-it('a lead is one trace from the request for its delivery to the attempt, of which the destination hears nothing', async () => {
+async function askForDelivery(query: string) {
   const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
   const { workspaceId, workspaceSession } = stack.demo
-  const destinationUrl = `${receiver.http}/200?traced`
+  const destinationUrl = `${receiver.http}/200?${query}`
   const { subscriptionId } = await leads.createSubscription({ workspaceId, destinationUrl, mappedFields: ['email'] })
   const { leadId } = await leads.captureLead({ workspaceId, source: 'test', fields: { email: 'zoe@example.com' } })
   const traceparent = newTraceparent()
@@ -110,25 +111,45 @@ it('a lead is one trace from the request for its delivery to the attempt, of whi
     body: JSON.stringify({ subscriptionId, idempotencyKey: randomUUID() }),
   })
   expect(status).toBe(201)
+  return {
+    received: () => until('the delivery', () => receiver.to(`/200?${query}`)[0]),
+    span: (name: string) => collector.span(name, (span) => span.traceId === traceparent.split('-')[1]),
+  }
+}
 
-  const received = await until('the delivery', () => receiver.to('/200?traced')[0])
-  expect(received.headers).not.toHaveProperty('traceparent')
+/** The claim that an attempt is linked to, as the core serves it. */
+async function claimOf(attempt: CollectedSpan) {
+  const [link] = attempt.links!
+  const claim = await collector.span('claim deliveries', (span) => span.spanId === link!.spanId)
+  const call = await collector.span('service.lead.v1.LeadService/ClaimDeliveries', childOf(claim, client))
+  return collector.span('service.lead.v1.LeadService/ClaimDeliveries', childOf(call, server))
+}
 
-  const attempt = await collector.span('attempt', (span) => span.traceId === traceparent.split('-')[1])
+it('a lead that waits in the queue is one trace too, with a link to the claim that took it', async () => {
+  const { span } = await askForDelivery('queued')
+  expect(collector.spans.filter(({ name }) => name === 'attempt')).toEqual([])
+  await startDeliveryWorker(stack, env)
+  const served = await claimOf(await span('attempt'))
+  expect((await collector.span('take deliveries', childOf(served))).service).toBe('service-core')
+})
+
+it('a lead is one trace from the request for its delivery to the attempt, of which the destination hears nothing', async () => {
+  const { received, span } = await askForDelivery('traced')
+  const { headers } = await received()
+  expect(headers).not.toHaveProperty('traceparent')
+
+  const attempt = await span('attempt')
   expect(attempt).toMatchObject({
     service: 'service-delivery',
     kind: client,
     attributes: {
       'service.attempt.outcome': 'response',
       'http.response.status_code': 200,
-      'service.correlation_id': received.headers['x-correlation-id'],
+      'service.correlation_id': headers['x-correlation-id'],
     },
   })
-  const [link] = attempt.links!
-  const claim = await collector.span('claim deliveries', (span) => span.spanId === link!.spanId)
-  const call = await collector.span('service.lead.v1.LeadService/ClaimDeliveries', childOf(claim, client))
-  const served = await collector.span('service.lead.v1.LeadService/ClaimDeliveries', childOf(call, server))
-  expect((await collector.span('take deliveries', childOf(served))).service).toBe('service-core')
+  await claimOf(attempt)
+  expect(await span('insert deliveries')).toMatchObject({ service: 'service-core', kind: client })
 })
 
 it('a trace is not taken from a caller where no proxy is trusted', async () => {
