@@ -2,13 +2,12 @@ import { execFile } from 'node:child_process'
 import { existsSync, globSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { promisify } from 'node:util'
-import { validate } from 'dockerfile-utils'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { freePort, startProcess } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { startVisitor } from '../support/visitor.ts'
-import { buildImages, environment, type Image, readDockerfile, root } from './image.ts'
+import { buildImages, environment, type Image, root } from './image.ts'
 import { type MadeSecrets, makeSecrets } from './secrets.ts'
 import { partNames, parts } from './settings.ts'
 
@@ -21,12 +20,8 @@ beforeAll(async () => {
   ;[images, secrets] = await Promise.all([buildImages(), makeSecrets()])
 }, 600_000)
 
-describe('the Dockerfile', () => {
-  it('has no fault that a linter finds', async () => {
-    expect(validate(await readDockerfile())).toEqual([])
-  })
-
-  it('has a target for each part, which is not run by root and handles signals itself', () => {
+describe('the images', () => {
+  it('are one for each part, which is not run by root and handles signals itself', () => {
     for (const name of partNames) {
       const { user, command, env } = images.get(name)!
       expect({ name, user, command }).toEqual({ name, user: 'node', command: ['node', `${name}/main.ts`] })
@@ -34,24 +29,6 @@ describe('the Dockerfile', () => {
     }
   })
 
-  it('opens the port that each part listens on, and asks for its health there', async () => {
-    const text = await readDockerfile()
-    for (const name of partNames) {
-      const [, stage = ''] = text.split(`FROM part AS ${name}\n`)
-      expect(stage.match(/EXPOSE (\d+) 9464/)?.[1]).toBe(String(parts[name].port))
-      expect(stage.match(/127\.0\.0\.1:(\d+)\/readyz/)?.[1]).toBe(String(parts[name].port))
-    }
-  })
-
-  it('takes every base from one place, and none that changes its major version by itself', async () => {
-    const text = await readDockerfile()
-    expect(text.match(/^ARG NODE_IMAGE=(.*)$/m)?.[1]).toMatch(/^node:24-slim/)
-    const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)
-    expect(new Set(bases)).toEqual(new Set([`\${NODE_IMAGE}`, 'part']))
-  })
-})
-
-describe('the images', () => {
   it('hold neither the embedded engine nor anything else of development', () => {
     for (const name of partNames) {
       const { folder } = images.get(name)!

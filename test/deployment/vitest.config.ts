@@ -1,0 +1,14 @@
+import { join } from 'node:path'
+import { defineConfig } from 'vitest/config'
+
+/** What installs and builds, and so takes minutes: `npm run test:images`. */
+export default defineConfig({
+  test: {
+    root: join(import.meta.dirname, '../..'),
+    include: ['test/deployment/*.long.ts'],
+    globalSetup: ['test/support/process-output.ts', 'test/support/engine-setup.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    teardownTimeout: 20_000,
+  },
+})
