@@ -44,6 +44,7 @@ export async function openConnection(port: number): Promise<HttpConnection> {
 
   return {
     send(method, path, headers, body = '') {
+      if (socket.destroyed) return Promise.reject(new Error('connection closed'))
       waiting = Promise.withResolvers()
       const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
       const length = method === 'GET' ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`

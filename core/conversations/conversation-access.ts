@@ -1,4 +1,5 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { createBatchLoader } from '../concurrency/batch-loader.ts'
 import { ServiceError } from '../errors.ts'
 import type { Conversation, ConversationStore } from '../store/conversations.ts'
 
@@ -8,9 +9,12 @@ export interface ConversationAccess {
 }
 
 export function createConversationAccess(conversations: Pick<ConversationStore, 'find'>): ConversationAccess {
+  const load = createBatchLoader(
+    async (ids) => new Map((await conversations.find(ids)).map((found) => [found.conversationId, found])),
+  )
   return {
     async find(conversationId, workspaceId) {
-      const [conversation] = await conversations.find([conversationId])
+      const conversation = await load(conversationId)
       if (!conversation || (workspaceId !== undefined && conversation.workspaceId !== workspaceId)) {
         throw new ServiceError(ErrorCode.NOT_FOUND)
       }
