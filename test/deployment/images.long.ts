@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 import { startVisitor } from '../support/visitor.ts'
 import { buildImages, environment, type Image, root } from './image.ts'
 import { type MadeSecrets, makeSecrets } from './secrets.ts'
-import { partNames, parts } from './settings.ts'
+import { partNames } from './settings.ts'
 
 const database = testDatabase()
 const run = promisify(execFile)
