@@ -102,13 +102,15 @@ export function createGateway(deps: {
   traceRequests(app, { believed: config.TRUST_PROXY !== false })
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-correlation-id', request.id)
-    if (closing) {
-      reply.header('connection', 'close')
-      throw unavailable()
-    }
+    if (closing) throw unavailable()
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
       throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] })
     }
+  })
+  // A connection that is kept for its next request would keep the gateway from ending.
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    if (closing) reply.header('connection', 'close')
+    done(null, payload)
   })
   app.addHook('onReady', async () => {
     await sharedBuckets?.start()
@@ -117,7 +119,6 @@ export function createGateway(deps: {
   })
   app.addHook('preClose', async () => {
     closing = true
-    // A connection that is kept alive for its next request would keep the gateway from ending.
     app.server.keepAliveTimeout = 1
     streams.stop()
   })

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { SITE } from './test-core.ts'
 import { message, startTestGateway } from './test-gateway.ts'
@@ -235,4 +238,29 @@ describe('hostile requests', () => {
       expect(await response.json()).toMatchObject({ code: 'UnsupportedMediaType' })
     },
   )
+})
+
+describe('a gateway that stops', () => {
+  test.each([
+    ['taken', { 'idempotency-key': 'op-1' }, 202],
+    ['refused', {}, 400],
+  ])('answers what is on its way, and keeps no connection for the next request: %s', async (_name, headers, status) => {
+    const { url, gateway } = await startTestGateway()
+    const body = JSON.stringify(message('op-1'))
+    const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1' })
+    const lines = {
+      ...{ host: 'x', origin: SITE, 'x-service-widget-version': '1.0', authorization: 'Bearer grant-1' },
+      ...{ 'content-type': 'application/json', 'content-length': String(body.length), ...headers },
+    }
+    const head = Object.entries(lines).map(([name, value]) => `${name}: ${value}\r\n`)
+    socket.write(`POST ${PREFIX}/messages HTTP/1.1\r\n${head.join('')}\r\n${body.slice(0, 5)}`)
+    await once(gateway.server, 'request')
+    const closed = gateway.close()
+    await new Promise((resolve) => setImmediate(resolve))
+    socket.write(body.slice(5))
+    const answer = await text(socket)
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(answer.toLowerCase()).toContain('\r\nconnection: close\r\n')
+    await closed
+  })
 })

@@ -55,6 +55,8 @@ export function useWidget() {
       const reduced = { reducedMotion: 'reduce', ...context } as const
       const visited = await openWidgetPage({ browser, gateway, context: reduced, ...rest })
       opened.push(visited)
+      // Whoever waits for a chooser finds that its interception has long begun.
+      visited.page.on('filechooser', () => {})
       return visited.page
     },
 
