@@ -8,6 +8,16 @@ export interface Cell {
   missing?: string
 }
 
+/** A figure of each of these measurements. */
+export function cellOf<Measurement>(
+  measurements: Measurement[],
+  figure: (measurement: Measurement, round: number) => number,
+  unit: string,
+  digits: number,
+): Cell {
+  return { values: measurements.map(figure), unit, digits }
+}
+
 export interface Table {
   title: string
   columns: string[]

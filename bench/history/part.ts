@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Part } from '../parts.ts'
 import { type Obedient, startObedient } from '../processes.ts'
 import { startCore, startGateway } from '../service.ts'
-import type { Cell, Table } from '../table.ts'
+import { cellOf, type Table } from '../table.ts'
 import { usageOf } from '../usage.ts'
 import type { Action, Measured, ReaderCommand } from './reader.ts'
 
@@ -92,30 +92,13 @@ function tableOf(results: Map<Action, Map<Size, Figures[]>>): Table {
     columns: ['', 'median', '99th percentile', 'processor time each', 'median to the smallest store’s'],
     rows: [...results].flatMap(([action, bySize]) => {
       const [smallest = []] = bySize.values()
-      const cell = (values: number[], unit: string, digits: number): Cell => ({ values, unit, digits })
       return [...bySize].map(([{ messages }, figures]) => ({
         name: `${titles[action]}, ${amount(messages)} messages`,
         cells: [
-          cell(
-            figures.map(({ p50 }) => p50),
-            'ms',
-            2,
-          ),
-          cell(
-            figures.map(({ p99 }) => p99),
-            'ms',
-            1,
-          ),
-          cell(
-            figures.map(({ cpuMicros }) => cpuMicros),
-            'µs',
-            0,
-          ),
-          cell(
-            figures.map(({ p50 }, round) => p50 / (smallest[round]?.p50 ?? Number.NaN)),
-            '',
-            2,
-          ),
+          cellOf(figures, ({ p50 }) => p50, 'ms', 2),
+          cellOf(figures, ({ p99 }) => p99, 'ms', 1),
+          cellOf(figures, ({ cpuMicros }) => cpuMicros, 'µs', 0),
+          cellOf(figures, ({ p50 }, round) => p50 / (smallest[round]?.p50 ?? Number.NaN), '', 2),
         ],
       }))
     }),

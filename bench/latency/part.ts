@@ -1,5 +1,5 @@
 import type { Part } from '../parts.ts'
-import { type Cell, quantile, type Table } from '../table.ts'
+import { cellOf, quantile, type Table } from '../table.ts'
 import { startBare, startService, type Talking } from './contenders.ts'
 
 const pauseMs = 20
@@ -44,7 +44,6 @@ export const latencyPart: Part = async ({ rounds, quick, only, profile, say }) =
 
 function tableOf(situation: (typeof situations)[number], results: Map<Talking, Figures[]>, notes: string[]): Table {
   const [bare = []] = results.values()
-  const cell = (values: number[], unit: string, digits: number): Cell => ({ values, unit, digits })
   const beside = situation.besideEachSecond
   return {
     title: `An agent’s message to the visitor, ${beside === 0 ? 'idle' : `with ${beside} other messages a second`}`,
@@ -52,21 +51,9 @@ function tableOf(situation: (typeof situations)[number], results: Map<Talking, F
     rows: [...results].map(([{ name }, figures]) => ({
       name,
       cells: [
-        cell(
-          figures.map(({ p50 }) => p50),
-          'ms',
-          2,
-        ),
-        cell(
-          figures.map(({ p99 }) => p99),
-          'ms',
-          1,
-        ),
-        cell(
-          figures.map(({ p50 }, round) => p50 / (bare[round]?.p50 ?? Number.NaN)),
-          '',
-          2,
-        ),
+        cellOf(figures, ({ p50 }) => p50, 'ms', 2),
+        cellOf(figures, ({ p99 }) => p99, 'ms', 1),
+        cellOf(figures, ({ p50 }, round) => p50 / (bare[round]?.p50 ?? Number.NaN), '', 2),
       ],
     })),
     notes,

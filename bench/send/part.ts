@@ -1,5 +1,5 @@
 import type { Part } from '../parts.ts'
-import type { Cell, Table } from '../table.ts'
+import { type Cell, cellOf, type Table } from '../table.ts'
 import { usageOf } from '../usage.ts'
 import { bare, type Contender, type Sending, service } from './contenders.ts'
 import type { SenderCommand, Sent } from './sender.ts'
@@ -75,11 +75,6 @@ function described({ rate, p50, p99, cpuMicros }: Figures): string {
 }
 
 function tableOf(sizes: number[], results: Results, accounts: string[]): Table {
-  const cell = (figures: Figures[], figure: keyof Figures, unit: string, digits = 0): Cell => ({
-    values: figures.map((each) => each[figure]),
-    unit,
-    digits,
-  })
   return {
     title: 'Sends, as fast as they are answered',
     columns: ['at once', 'messages/s', 'median', '99th percentile', 'processor time each, all but the load'],
@@ -89,10 +84,10 @@ function tableOf(sizes: number[], results: Results, accounts: string[]): Table {
         return {
           name: `${size}: ${name}`,
           cells: [
-            cell(figures, 'rate', ''),
-            cell(figures, 'p50', 'ms', 2),
-            cell(figures, 'p99', 'ms', 1),
-            cell(figures, 'cpuMicros', 'µs'),
+            cellOf(figures, ({ rate }) => rate, '', 0),
+            cellOf(figures, ({ p50 }) => p50, 'ms', 2),
+            cellOf(figures, ({ p99 }) => p99, 'ms', 1),
+            cellOf(figures, ({ cpuMicros }) => cpuMicros, 'µs', 0),
           ],
         }
       }),
