@@ -53,7 +53,8 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 
 async function tidyUp(): Promise<void> {
   await stopAll()
-  for (const folder of scratchFolders) await rm(folder, { recursive: true, force: true })
+  // An engine that has been told to stop may still be writing there.
+  for (const folder of scratchFolders) await rm(folder, { recursive: true, force: true, maxRetries: 10 })
 }
 
 try {
