@@ -80,8 +80,9 @@ export interface CoreDependencies {
   judgeDestination?: JudgeDestination
 }
 
-/** How often a core looks whether it missed a wake-up, in milliseconds: it then costs this much time, and no event. */
-const checkEveryMs = 3000
+/** How often a core looks whether it missed wake-ups, in milliseconds, and in how many looks it goes round all that it follows: a missed one costs that time, and no event. */
+const checkEveryMs = 300
+const checkSteps = 10
 const expiryEveryMs = 1000
 
 export function createCoreContext({
@@ -146,7 +147,12 @@ export function createCoreContext({
       },
     },
   })
-  const directory = createDirectory({ sessionStore, workspaceStore, isCurrent: wakeups.isCurrent })
+  const directory = createDirectory({
+    sessionStore,
+    workspaceStore,
+    conversationStore: conversations,
+    isCurrent: wakeups.isCurrent,
+  })
   const visitorAccess = createVisitorAccess({ directory, grants, now })
   const log: EventLog = createEventLog({
     store: events,
@@ -168,6 +174,7 @@ export function createCoreContext({
     onGone: (sessionId) => subscriptions.sessionIsGone(sessionId),
     logger,
     now,
+    checkSteps,
   })
   const window = { maxEvents: config.REPLAY_WINDOW_EVENTS, maxAge: config.REPLAY_WINDOW_SECONDS }
   const replayWindow = createReplayWindow(events, window, now)
@@ -179,12 +186,19 @@ export function createCoreContext({
     onOpened: ({ session }) => sessionWatch.add(session),
     onEnded: ({ session }) => sessionWatch.remove(session.sessionId),
   })
-  const feeds: Feeds<Subscription> = createFeeds({ events, deliver: subscriptions.deliver, metrics, logger })
+  const feeds: Feeds<Subscription> = createFeeds({
+    // Whoever follows a log says where it ends, so that an answer to them needs no question of its own.
+    events: { ...events, ends: (...query) => heads.learn(() => events.ends(...query)) },
+    deliver: subscriptions.deliver,
+    metrics,
+    logger,
+    checkSteps,
+  })
 
   const workspaces = createWorkspaces({ store: workspaceStore, directory, secretBox, wakeups, now })
   const inbox = createInbox({ conversations, events, logger, now })
   const inboxWatch = createInboxWatch({ events, conversations, logger, now })
-  const conversationAccess = createConversationAccess(conversations)
+  const conversationAccess = createConversationAccess(conversations, directory)
   const conversationParts = createConversationParts({
     config,
     collections,
@@ -262,12 +276,20 @@ export function createCoreContext({
     await Promise.all([feeds.check().catch(passing), inboxWatch.check().catch(passing), sessionWatch.checkAll()])
   }
 
+  const checkSome = () => Promise.all([feeds.checkSome(), sessionWatch.checkSome()])
+
   const chores = [
     ...conversationParts.chores,
     ...commandParts.chores,
     ...deliveryParts.chores,
     ...privacyParts.chores,
-    createRecurring({ name: 'look for missed events', everyMs: checkEveryMs, run: checkMissed, logger }),
+    createRecurring({ name: 'look for missed events', everyMs: checkEveryMs, run: checkSome, logger }),
+    createRecurring({
+      name: 'look for missed messages',
+      everyMs: checkEveryMs * checkSteps,
+      run: () => inboxWatch.check(),
+      logger,
+    }),
     createRecurring({ name: 'end of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkExpired, logger }),
   ]
 

@@ -2,23 +2,38 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createBatchLoader } from '../concurrency/batch-loader.ts'
 import { ServiceError } from '../errors.ts'
 import type { Conversation, ConversationStore } from '../store/conversations.ts'
+import type { Directory } from '../workspaces/directory.ts'
 
 export interface ConversationAccess {
   /** A conversation of the caller's workspace; of any one for a caller that may act for all. Errors: `NotFound`. */
   find(conversationId: string, workspaceId: string | undefined): Promise<Conversation>
+  /** Whether there is such a one, as it was at most a second ago. Errors: `NotFound`. */
+  require(conversationId: string, workspaceId: string | undefined): Promise<void>
 }
 
-export function createConversationAccess(conversations: Pick<ConversationStore, 'find'>): ConversationAccess {
+export function createConversationAccess(
+  conversations: Pick<ConversationStore, 'find'>,
+  directory: Pick<Directory, 'conversations'>,
+): ConversationAccess {
   const load = createBatchLoader(
     async (ids) => new Map((await conversations.find(ids)).map((found) => [found.conversationId, found])),
   )
+
+  function admitted<C extends { workspaceId: string }>(
+    conversation: C | undefined,
+    workspaceId: string | undefined,
+  ): C {
+    if (!conversation || (workspaceId !== undefined && conversation.workspaceId !== workspaceId)) {
+      throw new ServiceError(ErrorCode.NOT_FOUND)
+    }
+    return conversation
+  }
+
   return {
-    async find(conversationId, workspaceId) {
-      const conversation = await load(conversationId)
-      if (!conversation || (workspaceId !== undefined && conversation.workspaceId !== workspaceId)) {
-        throw new ServiceError(ErrorCode.NOT_FOUND)
-      }
-      return conversation
+    find: async (conversationId, workspaceId) => admitted(await load(conversationId), workspaceId),
+
+    async require(conversationId, workspaceId) {
+      admitted(await directory.conversations.get(conversationId), workspaceId)
     },
   }
 }

@@ -122,6 +122,13 @@ export function createMessages({
     return conversationId
   }
 
+  /** Who speaks in an agent's message: the named one, or the assigned one, which must be read. */
+  async function agentOf({ conversationId, agent }: AgentSend, workspaceId: string | undefined) {
+    if (!agent) return (await conversationAccess.find(conversationId, workspaceId)).assignment?.agent
+    await conversationAccess.require(conversationId, workspaceId)
+    return agent
+  }
+
   /** What else follows from a message. None of it is waited for. */
   function follow({ event, replayed }: Sent) {
     inbox.record(event)
@@ -143,19 +150,24 @@ export function createMessages({
         ? { path: '/beforeSequence', rule: 'not' }
         : undefined,
     )
-    const [found, heads, first] = await Promise.all([
+    const [found, ends, first] = await Promise.all([
       events.messages({
         conversationId,
         ...(afterSequence === undefined ? {} : { after: afterSequence }),
         ...(beforeSequence === undefined ? {} : { before: beforeSequence }),
         limit: limit + 1,
       }),
-      events.heads([conversationId]),
+      events.ends([conversationId], { committed: true }),
       events.firstMessage(conversationId),
     ])
     const hasMore = found.length > limit
     const messages = beforeSequence === undefined ? found.slice(0, limit) : found.slice(-limit)
-    return { messages, hasMore, lastSequence: heads.get(conversationId) ?? 0, oldestSequence: first?.sequence ?? 0 }
+    return {
+      messages,
+      hasMore,
+      lastSequence: ends.get(conversationId)?.sequence ?? 0,
+      oldestSequence: first?.sequence ?? 0,
+    }
   }
 
   return {
@@ -195,14 +207,14 @@ export function createMessages({
     },
 
     async sendAsAgent({ conversationId, ...input }, workspaceId) {
-      const { assignment } = await conversationAccess.find(conversationId, workspaceId)
+      const named = await agentOf({ conversationId, ...input }, workspaceId)
       validate(
         field('/clientOperationId', input.clientOperationId, operationId),
         field('/body', input.body, messageBody(settings.bodyMaxLength)),
         field('/agent/displayName', input.agent?.displayName, text(0, 128)),
         field('/agent/avatarUrl', input.agent?.avatarUrl, url('https')),
       )
-      const { displayName = '', avatarUrl } = input.agent ?? assignment?.agent ?? {}
+      const { displayName = '', avatarUrl } = named ?? {}
       const sent = await log.append({
         conversationId,
         type: 'message.received',

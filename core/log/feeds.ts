@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createBatchLoader } from '../concurrency/batch-loader.ts'
+import { createRounds } from '../concurrency/rounds.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { EventStore } from '../store/events.ts'
 import type { LogEvent } from './log-events.ts'
@@ -23,6 +24,8 @@ export interface Feeds<M> {
   advanced(conversationId: string, sequence: number): void
   /** Looks where the logs of all feeds end and catches up: what a lost wake-up would have told. */
   check(): Promise<void>
+  /** The same for the next part of them; for every one within `checkSteps` calls. */
+  checkSome(): Promise<void>
 }
 
 /** Conversations and events in one read of the log. */
@@ -34,18 +37,31 @@ const eventsPerRead = 2000
  * once, in order; what wakes a feed only says that there is something to read.
  */
 export function createFeeds<M>(dependencies: {
-  events: Pick<EventStore, 'heads' | 'readManyAfter'>
+  events: Pick<EventStore, 'ends' | 'readManyAfter'>
   deliver: (feed: Feed<M>, event: LogEvent) => void
   metrics?: CoreMetrics
   logger: Logger
+  checkSteps?: number
 }): Feeds<M> {
-  const { events, deliver, metrics = createCoreMetrics(), logger } = dependencies
+  const { events, deliver, metrics = createCoreMetrics(), logger, checkSteps = 1 } = dependencies
+  const readEnds = (conversationIds: string[]) => events.ends(conversationIds, { committed: true })
   /** Many join at once after an outage. */
-  const headOf = createBatchLoader((conversationIds) => events.heads(conversationIds))
+  const endOf = createBatchLoader(readEnds)
   const feeds = new Map<string, Feed<M> & { opened: Promise<void> }>()
   /** How far each feed that is behind has to go. */
   const behind = new Map<string, number>()
   let reading = false
+
+  const nextPart = createRounds(() => feeds.keys(), checkSteps)
+
+  async function checkEnds(conversationIds: string[]) {
+    for (const [conversationId, { sequence }] of await readEnds(conversationIds)) {
+      const feed = feeds.get(conversationId)
+      if (feed === undefined || sequence <= feed.through) continue
+      metrics.missedWakeups.inc()
+      fallBehind(feed, sequence)
+    }
+  }
 
   function advance(feed: Feed<M>, event: LogEvent) {
     if (event.sequence <= feed.through) return
@@ -110,8 +126,8 @@ export function createFeeds<M>(dependencies: {
           opened: Promise.resolve(),
         }
         // From now on it hears of every event; those that come before its start is known are part of the start.
-        created.opened = headOf(conversationId).then((head = 0) => {
-          created.through = Math.max(created.through, head)
+        created.opened = endOf(conversationId).then((end) => {
+          created.through = Math.max(created.through, end?.sequence ?? 0)
         })
         feeds.set(conversationId, created)
         feed = created
@@ -145,13 +161,9 @@ export function createFeeds<M>(dependencies: {
 
     async check() {
       const ids = [...feeds.keys()]
-      for (let start = 0; start < ids.length; start += 1000) {
-        const heads = await events.heads(ids.slice(start, start + 1000))
-        for (const [conversationId, sequence] of heads) {
-          if (sequence > (feeds.get(conversationId)?.through ?? sequence)) metrics.missedWakeups.inc()
-          this.advanced(conversationId, sequence)
-        }
-      }
+      for (let start = 0; start < ids.length; start += 1000) await checkEnds(ids.slice(start, start + 1000))
     },
+
+    checkSome: () => checkEnds(nextPart()),
   }
 }

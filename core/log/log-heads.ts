@@ -5,6 +5,8 @@ export interface LogHeads {
   get(conversationIds: string[]): Promise<LogEnd[]>
   /** The log goes at least this far; `closed` is what its event there says of the conversation. */
   advance(conversationId: string, end: LogEnd): void
+  /** Reads ends for another purpose, and remembers what it says. Errors: those of the reading. */
+  learn(read: () => Promise<Map<string, LogEnd>>): Promise<Map<string, LogEnd>>
   /** What is remembered has proved wrong. */
   forget(conversationIds: string[]): void
 }
@@ -55,18 +57,27 @@ export function createLogHeads(
     return age <= rememberMs ? known : undefined
   }
 
+  async function learn(read: () => Promise<Map<string, LogEnd>>) {
+    // From before the question: what it says was true at that time or later.
+    const asked = present()
+    const ends = await read()
+    for (const [id, end] of ends) {
+      const known = fresh(id)
+      if (!known || known.sequence <= end.sequence) remember(id, end, asked)
+    }
+    return ends
+  }
+
   return {
+    learn,
+
     async get(conversationIds) {
       const unknown = conversationIds.filter((id) => !fresh(id))
       if (unknown.length > 0) {
-        // From before the question: what it says was true at that time or later.
-        const asked = present()
-        const ends = await events.ends(unknown)
-        for (const id of unknown) {
-          const end = ends.get(id) ?? { sequence: 0, closed: false }
-          const known = fresh(id)
-          if (!known || known.sequence <= end.sequence) remember(id, end, asked)
-        }
+        await learn(async () => {
+          const ends = await events.ends(unknown)
+          return new Map(unknown.map((id) => [id, ends.get(id) ?? { sequence: 0, closed: false }]))
+        })
       }
       return conversationIds.map((id) => heads.get(id) ?? { sequence: 0, closed: false })
     },

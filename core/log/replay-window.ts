@@ -36,7 +36,7 @@ const sharedEvents = 3000
 
 /** What can still be replayed: the newest events, bounded in number and age. */
 export function createReplayWindow(
-  events: Pick<EventStore, 'heads' | 'readAfter' | 'readManyAfter' | 'countAfter' | 'oldestSequence'>,
+  events: Pick<EventStore, 'ends' | 'readAfter' | 'readManyAfter' | 'countAfter' | 'oldestSequence'>,
   settings: ReplayWindowSettings,
   now: () => number,
 ): ReplayWindow {
@@ -82,8 +82,8 @@ export function createReplayWindow(
       const sequence = Math.max(...positions)
       // The client may have it from another process, whose wake-up is still on its way to this one.
       if (sequence > head) {
-        const heads = await events.heads([conversationId])
-        return sequence > (heads.get(conversationId) ?? 0) ? reset('position_unknown') : { state: 'ready', sequence }
+        const end = (await events.ends([conversationId], { committed: true })).get(conversationId)
+        return sequence > (end?.sequence ?? 0) ? reset('position_unknown') : { state: 'ready', sequence }
       }
       if (sequence === head) return { state: 'ready', sequence }
       const tooMany = async () =>

@@ -60,7 +60,7 @@ describe('the sweep of transient events', () => {
     for (const core of [a, b, a]) await core.transientSweep.sweep()
     expect(await sequencesOf(visitor)).toEqual([1, 3])
     const fresh = createEventStore(a.database.collections)
-    expect((await fresh.heads([visitor.conversationId])).get(visitor.conversationId)).toBe(3)
+    expect((await fresh.ends([visitor.conversationId])).get(visitor.conversationId)?.sequence).toBe(3)
     const log = createEventLog({ store: fresh, heads: createLogHeads(fresh), now: cores.now, onAppended() {} })
     expect((await log.append(draft(visitor, 'two'))).event.sequence).toBe(4)
   })

@@ -55,15 +55,15 @@ export function createErasures(dependencies: {
     const all = await store.addTraces(erasureId, await traces.find(visitor, until, known))
     for (const fileId of all.fileIds) await files.delete(fileId)
     await removal.remove(all, until)
-    return all.sessionIds
+    return all
   }
 
   const steps: Record<Exclude<ErasureStage, 'finished'>, (erasure: OpenErasure) => Promise<void>> = {
     ending: endSessions,
 
     async removing(erasure) {
-      const sessionIds = await remove(erasure)
-      if (sessionIds.length > 0) await wakeups.stateChanged(...sessionIds)
+      const { sessionIds, conversationIds } = await remove(erasure)
+      await wakeups.stateChanged(...sessionIds, ...conversationIds)
       await store.advance(erasure.erasureId, 'removed', later(lateMs))
     },
 

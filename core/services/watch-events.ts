@@ -6,7 +6,6 @@ import {
   type WatchEventsResponse,
   WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
-import { createBatchLoader } from '../concurrency/batch-loader.ts'
 import type { CoreContext } from '../context.ts'
 import type { StartPoint, Subscription, SubscriptionSink } from '../log/subscriptions.ts'
 import { toErrorInfo, toServiceError } from './connect-errors.ts'
@@ -20,7 +19,7 @@ const framesPerMessage = 1000
 
 /** All subscriptions of one gateway on one call: commands in, frames out, whatever is ready in each message. */
 export async function* watchEvents(
-  { visitorAccess, subscriptions, conversations }: CoreContext,
+  { visitorAccess, subscriptions, directory }: CoreContext,
   commands: AsyncIterable<WatchEventsRequest>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse> {
@@ -29,10 +28,6 @@ export async function* watchEvents(
   let wake: () => void = () => {}
   let over = false
   const open = new Map<number, Subscription | 'opening'>()
-  const epochOf = createBatchLoader(async (ids) => {
-    const found = await conversations.find(ids)
-    return new Map(found.map(({ conversationId, epoch }) => [conversationId, epoch]))
-  })
 
   function push(frame: Frame['frame'], bytes = 0) {
     frames.push({ frame })
@@ -60,7 +55,7 @@ export async function* watchEvents(
     open.set(id, 'opening')
     try {
       const { session } = await visitorAccess.authorize(fromCredentials(credentials), { resumed })
-      const epoch = (await epochOf(session.conversationId)) ?? ''
+      const { epoch = '' } = (await directory.conversations.get(session.conversationId)) ?? {}
       const start: StartPoint = {
         ...(afterSequence === undefined ? {} : { afterSequence }),
         ...(lastEventId === undefined ? {} : { lastEventId }),

@@ -68,19 +68,19 @@ export interface SessionContents {
 export function createSessionContents(dependencies: {
   grants: Pick<Grants, 'sign' | 'renewalToken'>
   conversations: Pick<ConversationStore, 'find'>
-  events: Pick<EventStore, 'heads'>
+  events: Pick<EventStore, 'ends'>
   replayWindow: Pick<ReplayWindow, 'oldest' | 'judge'>
 }): SessionContents {
   const { grants, conversations, events, replayWindow } = dependencies
 
   async function replayOf(conversationId: string, lastSeenEventId?: string): Promise<Replay> {
-    const [[conversation], heads, oldestSequence] = await Promise.all([
+    const [[conversation], ends, oldestSequence] = await Promise.all([
       conversations.find([conversationId]),
-      events.heads([conversationId]),
+      events.ends([conversationId], { committed: true }),
       replayWindow.oldest(conversationId),
     ])
     const epoch = conversation?.epoch ?? ''
-    const lastSequence = heads.get(conversationId) ?? 0
+    const lastSequence = ends.get(conversationId)?.sequence ?? 0
     const start = lastSeenEventId === undefined ? {} : { lastEventId: lastSeenEventId }
     const { state } = await replayWindow.judge(conversationId, { epoch, head: lastSequence, start })
     return { state, epoch, lastSequence, oldestSequence }

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { createRounds } from '../concurrency/rounds.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { SessionEndType } from '../log/log-events.ts'
 import type { Session } from '../store/sessions.ts'
@@ -13,6 +14,8 @@ export interface SessionWatch {
   changed(ids: string[]): void
   /** Looks at every session that is watched. */
   checkAll(): Promise<void>
+  /** Looks at the next part of them; at every one within `checkSteps` calls. */
+  checkSome(): Promise<void>
   /** Looks at those whose last known grant has ended. */
   checkExpired(): Promise<void>
 }
@@ -30,7 +33,7 @@ const endTypes: Record<SessionEnd, SessionEndType> = {
  * first, and each stream ends after it.
  */
 export function createSessionWatch(dependencies: {
-  access: Pick<VisitorAccess, 'endOf'>
+  access: Pick<VisitorAccess, 'endOf' | 'isStill'>
   log: EventLog
   /** Where a watched session is, each time it is looked at: it may have gone to another conversation. */
   onSeen: (sessionId: string, conversationId: string) => void
@@ -38,9 +41,12 @@ export function createSessionWatch(dependencies: {
   onGone: (sessionId: string) => void
   logger: Logger
   now: () => number
+  checkSteps?: number
 }): SessionWatch {
-  const { access, log, onSeen, onGone, logger, now } = dependencies
+  const { access, log, onSeen, onGone, logger, now, checkSteps = 1 } = dependencies
   const watched = new Map<string, { session: Session; streams: number; expiresAt: number }>()
+
+  const nextPart = createRounds(() => watched.keys(), checkSteps)
 
   async function check(sessionId: string) {
     const entry = watched.get(sessionId)
@@ -72,8 +78,8 @@ export function createSessionWatch(dependencies: {
       const entry = watched.get(session.sessionId)
       if (entry) entry.streams += 1
       else watched.set(session.sessionId, { session, streams: 1, expiresAt: session.grantExpiresAt.getTime() })
-      // What changed after it was authorised was told to nobody.
-      void check(session.sessionId)
+      // What changed after it was authorised was told to nobody here.
+      if (!access.isStill(session)) void check(session.sessionId)
     },
 
     remove(sessionId) {
@@ -94,6 +100,8 @@ export function createSessionWatch(dependencies: {
     },
 
     checkAll: () => checkMany([...watched.keys()]),
+
+    checkSome: () => checkMany(nextPart()),
 
     checkExpired: () => checkMany([...watched].flatMap(([id, { expiresAt }]) => (expiresAt <= now() ? [id] : []))),
   }

@@ -29,6 +29,11 @@ export interface VisitorAccess {
    * ConnectionDisabled, SessionClosed.
    */
   authorize(credentials: VisitorCredentials, options?: { resumed?: boolean; closedToo?: boolean }): Promise<Visitor>
+  /**
+   * Whether a session that was authorised is known to be live and the same still, without a question: whatever changes
+   * from now on will be heard of.
+   */
+  isStill(session: Session): boolean
   /** Why a session is over, if it is, by the latest state of the store, and when its last grant ends. */
   endOf(sessionId: string): Promise<{ end?: SessionEnd; grantExpiresAt?: Date; conversationId?: string }>
   /** A live session as the store has it now. Errors: GrantInvalid, and those of a session that is over. */
@@ -71,7 +76,9 @@ export function createVisitorAccess({
     async authorize({ accessGrant, origin }, { resumed = false, closedToo = false } = {}) {
       if (accessGrant === '') throw new ServiceError(ErrorCode.GRANT_MISSING)
       const claims = await grants.verify(accessGrant)
-      const session = await (closedToo ? directory.sessions.reload(claims.sid) : directory.sessions.get(claims.sid))
+      const session = await (closedToo || resumed
+        ? directory.sessions.reload(claims.sid)
+        : directory.sessions.get(claims.sid))
       if (!session || session.connectionId !== claims.con) throw new ServiceError(ErrorCode.GRANT_INVALID)
       const [installation, connection] = await Promise.all([
         directory.installations.get(session.publicSiteKey),
@@ -83,15 +90,17 @@ export function createVisitorAccess({
       const grantIssuedAt = new Date(claims.iat * 1000)
       const grantExpiresAt = new Date(claims.exp * 1000)
       const visitor = { session, installation, grantIssuedAt, grantExpiresAt }
-      if (!resumed) {
-        const end = endAccordingTo(session, connection, grantExpiresAt)
-        const mayBeClosed = closedToo && end === 'closed' && grantExpiresAt.getTime() > now()
-        if (end && !mayBeClosed) throw new ServiceError(sessionEndCodes[end])
-        return visitor
-      }
-      const { end } = await this.endOf(session.sessionId)
-      if (end) throw new ServiceError(sessionEndCodes[end])
+      const end = endAccordingTo(session, connection, resumed ? session.grantExpiresAt : grantExpiresAt)
+      const mayBeClosed = closedToo && end === 'closed' && grantExpiresAt.getTime() > now()
+      if (end && !mayBeClosed) throw new ServiceError(sessionEndCodes[end])
       return visitor
+    },
+
+    isStill(session) {
+      const { sessionId, connectionId } = session
+      return (
+        directory.sessions.peek(sessionId) === session && directory.connections.peek(connectionId)?.status === 'enabled'
+      )
     },
 
     async endOf(sessionId) {

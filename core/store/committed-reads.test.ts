@@ -13,7 +13,7 @@ const conversationId = 'cnv_1'
 const range = { conversationId, after: 0 }
 
 it.each<[string, () => Promise<unknown>]>([
-  ['a stream’s start and a history’s end', () => events.heads([conversationId])],
+  ['a stream’s start and a history’s end', () => events.ends([conversationId], { committed: true })],
   ['a replay', () => events.readAfter(range, 10)],
   ['live streams that catch up', () => events.readManyAfter([range], 10, { transient: true })],
   ['the window of a replay', () => events.countAfter(range, 10)],

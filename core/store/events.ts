@@ -28,13 +28,12 @@ export interface EventStore {
   insert(events: LogEvent[]): Promise<InsertOutcome[]>
   /** The events that operations left behind, in no order. */
   findOperations(operations: { conversationId: string; operationKey: string }[]): Promise<LogEvent[]>
-  /** Sequence of the last event of each conversation that has one, among those that no failover takes back. */
-  heads(conversationIds: string[]): Promise<Map<string, number>>
   /**
-   * The last event's of all, for a writer's guess, with what it says of the conversation: the unique index decides, and
-   * what a failover takes back it takes with all that came after.
+   * The last event's place in each conversation that has one, with what it says of the conversation. By the latest that is
+   * known, for a writer's guess: the unique index decides, and what a failover takes back it takes with all that came
+   * after. `committed` for a reader: only what no failover takes back.
    */
-  ends(conversationIds: string[]): Promise<Map<string, LogEnd>>
+  ends(conversationIds: string[], options?: { committed?: boolean }): Promise<Map<string, LogEnd>>
   /** Events after a place, in order; transient ones only if asked for. */
   readAfter(range: Range, limit: number, options?: { transient?: boolean }): Promise<LogEvent[]>
   /** Events after a place in each of many conversations, in order within each; up to `limit` in all. */
@@ -80,28 +79,18 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return (await events.find({ $or: operations }, committed).toArray()).map(toEvent)
     },
 
-    async heads(conversationIds) {
+    async ends(conversationIds, { committed: onlyCommitted = false } = {}) {
+      if (conversationIds.length === 0) return new Map()
       // Sorted as the index runs backwards, so that the engine jumps from one conversation's end to the next one's.
       const rows = await events
-        .aggregate<{ _id: string; head: number }>(
+        .aggregate<{ _id: string; sequence: number; closed: boolean | null }>(
           [
             { $match: { conversationId: { $in: conversationIds } } },
             { $sort: { conversationId: -1, sequence: -1 } },
-            { $group: { _id: '$conversationId', head: { $first: '$sequence' } } },
+            { $group: { _id: '$conversationId', sequence: { $first: '$sequence' }, closed: { $first: '$closed' } } },
           ],
-          committed,
+          onlyCommitted ? committed : {},
         )
-        .toArray()
-      return new Map(rows.map(({ _id, head }) => [_id, head]))
-    },
-
-    async ends(conversationIds) {
-      const rows = await events
-        .aggregate<{ _id: string; sequence: number; closed: boolean | null }>([
-          { $match: { conversationId: { $in: conversationIds } } },
-          { $sort: { conversationId: -1, sequence: -1 } },
-          { $group: { _id: '$conversationId', sequence: { $first: '$sequence' }, closed: { $first: '$closed' } } },
-        ])
         .toArray()
       return new Map(rows.map(({ _id, sequence, closed }) => [_id, { sequence, closed: closed === true }]))
     },

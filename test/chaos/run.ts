@@ -17,8 +17,8 @@ import { type ChaosVisitor, visit } from './visitors.ts'
 
 export interface RunOptions {
   seed: number
-  /** How long it is about to take, in seconds: by then all visitors have come. */
-  seconds: number
+  /** Half of the visitors are there from the start; in so many seconds all have come. */
+  arrivalSeconds: number
   visitors: number
   say: (line: string) => void
 }
@@ -40,12 +40,15 @@ export interface ChaosReport extends Report {
 }
 
 /** Clients at work while things go wrong, and what came of it. */
-export async function runChaos(options: RunOptions & { faults: readonly FaultName[] }): Promise<ChaosReport> {
+export async function runChaos({
+  seconds,
+  ...options
+}: Omit<RunOptions, 'arrivalSeconds'> & { seconds: number; faults: readonly FaultName[] }): Promise<ChaosReport> {
   const happened: ChaosReport['faults'] = {}
-  const report = await runWith(options, async (service, random) => {
+  const report = await runWith({ ...options, arrivalSeconds: seconds * 0.8 }, async (service, random) => {
     const began = performance.now()
     const elapsed = () => performance.now() - began
-    const endsAt = options.seconds * 1000
+    const endsAt = seconds * 1000
     for (const step of schedule(options.faults, random)) {
       await delay(Math.max(0, Math.min(step.afterMs, endsAt - elapsed())))
       if (elapsed() >= endsAt) return
@@ -64,7 +67,7 @@ export async function runChaos(options: RunOptions & { faults: readonly FaultNam
 
 /** Clients at work until `disturb` is done and all is well again; then what they did and saw is held against the log. */
 export async function runWith(
-  { seed, seconds, visitors: visitorCount, say }: RunOptions,
+  { seed, arrivalSeconds, visitors: visitorCount, say }: RunOptions,
   disturb: (service: Service, random: Random) => Promise<void>,
 ): Promise<Report> {
   const random = createRandom(seed)
@@ -81,8 +84,7 @@ export async function runWith(
     const workspaceId = await prepareLeads(scene, receiver)
     const visitors: ChaosVisitor[] = []
     const arrivals = Array.from({ length: visitorCount }, async (_, index) => {
-      // Half of them are there from the start.
-      const late = index % 2 === 0 ? 0 : clientChance.between(0, seconds * 800)
+      const late = index % 2 === 0 ? 0 : clientChance.between(0, arrivalSeconds * 1000)
       await delay(late, undefined, { signal: scene.over }).catch(() => {})
       const visitor = await visit(scene, `visitor-${index + 1}`)
       if (visitor) visitors.push(visitor)

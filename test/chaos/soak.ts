@@ -17,7 +17,7 @@ const seconds = minutes * 60
 const sampleCount = 30
 
 const samples = new Map<string, Sample[]>()
-const report = await runWith({ seed: 1, seconds, visitors, say: console.log }, async (service) => {
+const report = await runWith({ seed: 1, arrivalSeconds: seconds / 5, visitors, say: console.log }, async (service) => {
   const parts = [...service.gateways, ...service.cores, ...service.workers]
   for (let count = 0; count < sampleCount; count += 1) {
     await delay((seconds * 1000) / sampleCount)

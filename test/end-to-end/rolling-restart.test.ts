@@ -9,7 +9,7 @@ it('every process is restarted in turn under load: no send fails for good, nothi
   timeout: 300_000,
 }, async () => {
   const stops: { name: string; ms: number; code: number | null }[] = []
-  const report = await runWith({ seed: 1, seconds: 10, visitors: 8, say: () => {} }, async (service) => {
+  const report = await runWith({ seed: 1, arrivalSeconds: 8, visitors: 8, say: () => {} }, async (service) => {
     const { gateways, cores, workers } = service
     for (const part of [...gateways, ...cores, ...workers] as Part[]) {
       stops.push({ name: part.name, ...(await part.stop()) })
