@@ -188,7 +188,7 @@ export function createCoreContext({
   })
   const feeds: Feeds<Subscription> = createFeeds({
     // Whoever follows a log says where it ends, so that an answer to them needs no question of its own.
-    events: { ...events, ends: (...query) => heads.learn(() => events.ends(...query)) },
+    events: { ...events, ends: (ids, options) => heads.learn(ids, (each) => events.ends(each, options)) },
     deliver: subscriptions.deliver,
     metrics,
     logger,

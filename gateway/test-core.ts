@@ -6,12 +6,12 @@ import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import {
+  type Command,
   type FrameSchema,
   MessagingService,
   type SendVisitorMessagesRequest,
   type Subscribe,
   type VisitorMessageResultSchema,
-  type WatchEventsRequest,
   WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
@@ -23,7 +23,7 @@ type FrameInit = NonNullable<MessageInitShape<typeof FrameSchema>['frame']>
 /** One `WatchEvents` call, seen from the core. */
 export interface TestLink {
   subscribed: Subscribe[]
-  commands: WatchEventsRequest['command'][]
+  commands: Command['command'][]
   open: Map<number, Subscribe>
   push(...frames: FrameInit[]): void
   /** The call ends with an error, as when the core dies. */
@@ -271,13 +271,14 @@ export function createTestCore() {
         core.links.push(link)
         link.push({ case: 'ready', value: {} })
         void (async () => {
-          for await (const { command } of requests) {
-            link.commands.push(command)
-            if (command.case === 'unsubscribe') link.open.delete(command.value.subscriptionId)
-            if (command.case !== 'subscribe') continue
-            link.subscribed.push(command.value)
-            core.onSubscribe(link, command.value)
-          }
+          for await (const { commands } of requests)
+            for (const { command } of commands) {
+              link.commands.push(command)
+              if (command.case === 'unsubscribe') link.open.delete(command.value.subscriptionId)
+              if (command.case !== 'subscribe') continue
+              link.subscribed.push(command.value)
+              core.onSubscribe(link, command.value)
+            }
         })().catch(() => {})
         try {
           yield* link.responses()

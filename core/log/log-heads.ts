@@ -5,11 +5,13 @@ export interface LogHeads {
   get(conversationIds: string[]): Promise<LogEnd[]>
   /** The log goes at least this far; `closed` is what its event there says of the conversation. */
   advance(conversationId: string, end: LogEnd): void
-  /** Reads ends for another purpose, and remembers what it says. Errors: those of the reading. */
-  learn(read: () => Promise<Map<string, LogEnd>>): Promise<Map<string, LogEnd>>
+  /** Reads the ends of these logs for another purpose, and remembers what it finds. Errors: those of the reading. */
+  learn(conversationIds: string[], read: ReadEnds): Promise<Map<string, LogEnd>>
   /** What is remembered has proved wrong. */
   forget(conversationIds: string[]): void
 }
+
+type ReadEnds = (conversationIds: string[]) => Promise<Map<string, LogEnd>>
 
 interface Remembered extends LogEnd {
   /** When it was seen to be so, on two clocks: the one may be set back, the other may stand still with the machine. */
@@ -57,11 +59,12 @@ export function createLogHeads(
     return age <= rememberMs ? known : undefined
   }
 
-  async function learn(read: () => Promise<Map<string, LogEnd>>) {
+  async function learn(conversationIds: string[], read: ReadEnds) {
     // From before the question: what it says was true at that time or later.
     const asked = present()
-    const ends = await read()
-    for (const [id, end] of ends) {
+    const ends = await read(conversationIds)
+    for (const id of conversationIds) {
+      const end = ends.get(id) ?? { sequence: 0, closed: false }
       const known = fresh(id)
       if (!known || known.sequence <= end.sequence) remember(id, end, asked)
     }
@@ -73,12 +76,7 @@ export function createLogHeads(
 
     async get(conversationIds) {
       const unknown = conversationIds.filter((id) => !fresh(id))
-      if (unknown.length > 0) {
-        await learn(async () => {
-          const ends = await events.ends(unknown)
-          return new Map(unknown.map((id) => [id, ends.get(id) ?? { sequence: 0, closed: false }]))
-        })
-      }
+      if (unknown.length > 0) await learn(unknown, (ids) => events.ends(ids))
       return conversationIds.map((id) => heads.get(id) ?? { sequence: 0, closed: false })
     },
 

@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import {
+  type Command,
   type FrameSchema,
   type Subscribe,
   type WatchEventsRequest,
@@ -20,7 +21,7 @@ const framesPerMessage = 1000
 /** All subscriptions of one gateway on one call: commands in, frames out, whatever is ready in each message. */
 export async function* watchEvents(
   { visitorAccess, subscriptions, directory }: CoreContext,
-  commands: AsyncIterable<WatchEventsRequest>,
+  messages: AsyncIterable<WatchEventsRequest>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse> {
   const frames: Frame[] = [{ frame: { case: 'ready', value: {} } }]
@@ -70,16 +71,21 @@ export async function* watchEvents(
   }
 
   async function readCommands() {
-    for await (const { command } of commands) {
-      if (command.case === 'subscribe') void subscribe(command.value)
-      else if (command.case !== undefined) {
-        const { subscriptionId } = command.value
-        const subscription = open.get(subscriptionId)
-        if (command.case === 'unsubscribe') open.delete(subscriptionId)
-        if (subscription === undefined || subscription === 'opening') continue
-        if (command.case === 'unsubscribe') subscriptions.close(subscription)
-        else subscriptions.resume(subscription)
-      }
+    for await (const { command, commands } of messages) {
+      obey(command)
+      for (const each of commands) obey(each.command)
+    }
+  }
+
+  function obey(command: Command['command']) {
+    if (command.case === 'subscribe') void subscribe(command.value)
+    else if (command.case !== undefined) {
+      const { subscriptionId } = command.value
+      const subscription = open.get(subscriptionId)
+      if (command.case === 'unsubscribe') open.delete(subscriptionId)
+      if (subscription === undefined || subscription === 'opening') return
+      if (command.case === 'unsubscribe') subscriptions.close(subscription)
+      else subscriptions.resume(subscription)
     }
   }
 

@@ -1,23 +1,25 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import type { WatchEventsRequestSchema } from '#proto/messaging/v1/messaging_pb.js'
+import type { CommandSchema } from '#proto/messaging/v1/messaging_pb.js'
 
-export type LinkCommand = NonNullable<MessageInitShape<typeof WatchEventsRequestSchema>['command']>
+export type LinkCommand = NonNullable<MessageInitShape<typeof CommandSchema>['command']>
+
+const COMMANDS_PER_MESSAGE = 1_000
 
 /** What a link has still to say to its core, read by the call as it goes out. */
-export interface CommandQueue extends AsyncIterable<{ command: LinkCommand }> {
+export interface CommandQueue extends AsyncIterable<{ commands: { command: LinkCommand }[] }> {
   push(command: LinkCommand): void
   close(): void
 }
 
 export function createCommandQueue(): CommandQueue {
-  let commands: LinkCommand[] = []
+  let commands: { command: LinkCommand }[] = []
   let closed = false
   let wake = () => {}
 
   return {
     push(command) {
       if (closed) return
-      commands.push(command)
+      commands.push({ command })
       wake()
     },
     close() {
@@ -27,9 +29,7 @@ export function createCommandQueue(): CommandQueue {
     },
     async *[Symbol.asyncIterator]() {
       while (!closed) {
-        const batch = commands
-        commands = []
-        for (const command of batch) yield { command }
+        if (commands.length > 0) yield { commands: commands.splice(0, COMMANDS_PER_MESSAGE) }
         if (commands.length === 0 && !closed) {
           await new Promise<void>((resolve) => {
             wake = resolve

@@ -1120,7 +1120,50 @@ export declare const InboxEventSchema: GenMessage<InboxEvent>;
  */
 export declare type WatchEventsRequest = Message$1<"service.messaging.v1.WatchEventsRequest"> & {
   /**
+   * A command of its own, as gateways of version 0.1.0 send it.
+   *
    * @generated from oneof service.messaging.v1.WatchEventsRequest.command
+   */
+  command: {
+    /**
+     * @generated from field: service.messaging.v1.Subscribe subscribe = 1;
+     */
+    value: Subscribe;
+    case: "subscribe";
+  } | {
+    /**
+     * @generated from field: service.messaging.v1.Unsubscribe unsubscribe = 2;
+     */
+    value: Unsubscribe;
+    case: "unsubscribe";
+  } | {
+    /**
+     * @generated from field: service.messaging.v1.Continue continue = 3;
+     */
+    value: Continue;
+    case: "continue";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * In order: whatever has come up since the last message.
+   *
+   * @generated from field: repeated service.messaging.v1.Command commands = 4;
+   */
+  commands: Command[];
+};
+
+/**
+ * Describes the message service.messaging.v1.WatchEventsRequest.
+ * Use `create(WatchEventsRequestSchema)` to create a new message.
+ */
+export declare const WatchEventsRequestSchema: GenMessage<WatchEventsRequest>;
+
+/**
+ * @generated from message service.messaging.v1.Command
+ */
+export declare type Command = Message$1<"service.messaging.v1.Command"> & {
+  /**
+   * @generated from oneof service.messaging.v1.Command.command
    */
   command: {
     /**
@@ -1146,10 +1189,10 @@ export declare type WatchEventsRequest = Message$1<"service.messaging.v1.WatchEv
 };
 
 /**
- * Describes the message service.messaging.v1.WatchEventsRequest.
- * Use `create(WatchEventsRequestSchema)` to create a new message.
+ * Describes the message service.messaging.v1.Command.
+ * Use `create(CommandSchema)` to create a new message.
  */
-export declare const WatchEventsRequestSchema: GenMessage<WatchEventsRequest>;
+export declare const CommandSchema: GenMessage<Command>;
 
 /**
  * @generated from message service.messaging.v1.Subscribe
