@@ -80,9 +80,13 @@ export interface CoreDependencies {
   judgeDestination?: JudgeDestination
 }
 
-/** How often a core looks whether it missed wake-ups, in milliseconds, and in how many looks it goes round all that it follows: a missed one costs that time, and no event. */
+/**
+ * How often a core looks whether it missed wake-ups, in milliseconds, and in how many looks it goes round the logs that it
+ * follows, and round the sessions: a missed one costs that time, and no event.
+ */
 const checkEveryMs = 300
-const checkSteps = 10
+const logCheckSteps = 10
+const sessionCheckSteps = 50
 const expiryEveryMs = 1000
 
 export function createCoreContext({
@@ -174,7 +178,7 @@ export function createCoreContext({
     onGone: (sessionId) => subscriptions.sessionIsGone(sessionId),
     logger,
     now,
-    checkSteps,
+    checkSteps: sessionCheckSteps,
   })
   const window = { maxEvents: config.REPLAY_WINDOW_EVENTS, maxAge: config.REPLAY_WINDOW_SECONDS }
   const replayWindow = createReplayWindow(events, window, now)
@@ -192,7 +196,7 @@ export function createCoreContext({
     deliver: subscriptions.deliver,
     metrics,
     logger,
-    checkSteps,
+    checkSteps: logCheckSteps,
   })
 
   const workspaces = createWorkspaces({ store: workspaceStore, directory, secretBox, wakeups, now })
@@ -286,7 +290,7 @@ export function createCoreContext({
     createRecurring({ name: 'look for missed events', everyMs: checkEveryMs, run: checkSome, logger }),
     createRecurring({
       name: 'look for missed messages',
-      everyMs: checkEveryMs * checkSteps,
+      everyMs: checkEveryMs * logCheckSteps,
       run: () => inboxWatch.check(),
       logger,
     }),

@@ -48,11 +48,12 @@ const seconds = (extent: Extent, quick: number, usual: number, full: number) => 
 export const steps: Step[] = [
   {
     name: 'memory',
-    title: 'Memory of a stream, 8,000 open',
+    title: 'Memory of a stream, 8,000 held open for 20 s',
     gateways: 1,
     visitors: 8_000,
     columns: memoryColumns,
-    run: (turn) => hold(turn, [8_000], 1),
+    // Until the heap has let go of what opening them left behind.
+    run: (turn, extent) => hold(turn, [8_000], seconds(extent, 5, 20, 60)),
   },
   {
     name: 'events',

@@ -142,6 +142,12 @@ describe('an erasure beside a visitor who goes on', () => {
             undefined,
           ),
           at.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: mark }),
+          at.messages.sendAsAgent({
+            conversationId,
+            clientOperationId: randomUUID(),
+            body: mark,
+            agent: { displayName: 'Ada' },
+          }),
         ])
         if (attempts.every(({ status }) => status === 'rejected')) break
       }
