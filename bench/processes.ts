@@ -46,8 +46,6 @@ interface NodeSpec {
   args?: string[]
   env?: Record<string, string>
   nodeArgs?: string[]
-  /** Number of the one processor that it may use. */
-  processor?: number | undefined
 }
 
 /** A part of the service, as an operator would start it. It has started once `readyUrl` answers 200. */
@@ -87,13 +85,8 @@ export async function startObedient(spec: NodeSpec): Promise<Obedient> {
 }
 
 /** Any other program. It has started once something listens on the port. */
-export async function startProgram(
-  program: string,
-  args: string[],
-  port: number,
-  processor?: number | undefined,
-): Promise<Running> {
-  const child = launch(program, args, ['ignore', 'ignore', 'inherit'], { processor })
+export async function startProgram(program: string, args: string[], port: number): Promise<Running> {
+  const child = launch(program, args, ['ignore', 'ignore', 'inherit'])
   await untilReady(child, program, () => answersAt(port))
   return child
 }
@@ -112,11 +105,9 @@ function launch(
   program: string,
   args: string[],
   stdio: ('pipe' | 'ignore' | 'inherit' | 'ipc')[],
-  { env = {}, processor }: Pick<NodeSpec, 'env' | 'processor'> = {},
+  { env = {} }: Pick<NodeSpec, 'env'> = {},
 ): Running & { process: ChildProcess } {
-  // taskset becomes the program that it starts, under the same process id.
-  const [command, ...rest] = processor === undefined ? [program] : ['taskset', '-c', String(processor), program]
-  const child = spawn(command, [...rest, ...args], { cwd: root, env: { ...environment(), ...env }, stdio })
+  const child = spawn(program, args, { cwd: root, env: { ...environment(), ...env }, stdio })
   const exited = new Promise((resolve) => {
     child.once('exit', resolve)
     child.once('error', resolve)

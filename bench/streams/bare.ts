@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Running, startObedient } from '../processes.ts'
 import { scratchFolder } from '../workspace.ts'
-import { type Contender, loadProcessor, type Streaming, serverProcessor } from './contender.ts'
+import type { Contender, Streaming } from './contender.ts'
 import { heapProbe } from './memory.ts'
 
 /** What any server of streams does at least. */
@@ -16,7 +16,6 @@ export const bare: Contender = {
     const server = await startObedient({
       entry: 'bench/streams/bare-server.ts',
       nodeArgs: [...nodeArgs, ...profiling],
-      processor: serverProcessor,
     })
     const port = await server.tell<number>({})
     const streaming = await plainStreaming(server, port, visitors)
@@ -33,7 +32,7 @@ export async function plainStreaming(server: Running, port: number, count: numbe
   }))
   await writeFile(visitorsFile, JSON.stringify(visitors))
   const entry = 'bench/streams/http-publisher.ts'
-  const publisher = await startObedient({ entry, args: [String(port)], processor: loadProcessor })
+  const publisher = await startObedient({ entry, args: [String(port)] })
   return {
     ports: [port],
     visitorsFile,

@@ -42,7 +42,3 @@ export interface Visitor {
   /** Path and headers of its stream, as they go out, without the last empty line. */
   head: string
 }
-
-/** Servers have one processor to themselves and the load another. */
-export const serverProcessor = 0
-export const loadProcessor = 1

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { freePort, startProgram } from '../processes.ts'
 import { scratchFolder } from '../workspace.ts'
 import { plainStreaming } from './bare.ts'
-import { type Contender, serverProcessor } from './contender.ts'
+import type { Contender } from './contender.ts'
 
 const module = '/usr/lib/nginx/modules/ngx_nchan_module.so'
 
@@ -21,7 +21,7 @@ export const nchan: Contender = {
     const file = join(folder, 'nginx.conf')
     await writeFile(file, configuration(folder, port, visitors + 1_000))
     const args = ['-p', folder, '-e', join(folder, 'error.log'), '-c', file]
-    const server = await startProgram('nginx', args, port, serverProcessor)
+    const server = await startProgram('nginx', args, port)
     return plainStreaming(server, port, visitors)
   },
 }

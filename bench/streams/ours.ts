@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort, type Obedient, type Running, startObedient, startPart } from '../processes.ts'
 import { scratchFolder } from '../workspace.ts'
-import { type Contender, loadProcessor, type Streaming, serverProcessor } from './contender.ts'
+import type { Contender, Streaming } from './contender.ts'
 import { heapProbe } from './memory.ts'
 import type { SeedCommand } from './our-seeder.ts'
 
@@ -22,7 +22,6 @@ export const ours: Contender = {
     const publisher = await startObedient({
       entry: 'bench/streams/our-publisher.ts',
       args: [core.url, join(dataDir, 'demo.json')],
-      processor: loadProcessor,
     })
     const streaming: Streaming = {
       ports: gateways.map(({ port }) => port),
@@ -84,7 +83,6 @@ async function startOwn(part: 'core' | 'gateway', env: Record<string, string>, p
     nodeArgs: [...(await scriptFlags(part)), ...nodeArgs, ...profiling(profile, part)],
     env: { ...env, LOG_LEVEL: 'warn', [`${name}_HOST`]: '127.0.0.1', [`${name}_PORT`]: String(port) },
     readyUrl: `${url}/readyz`,
-    processor: serverProcessor,
   })
   return { running, port, url, heapBytes }
 }

@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process'
-import { availableParallelism } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { Part } from '../parts.ts'
 import { startObedient } from '../processes.ts'
 import type { Table } from '../table.ts'
 import { bare } from './bare.ts'
-import { type Contender, loadProcessor } from './contender.ts'
+import type { Contender } from './contender.ts'
 import { type Extent, type Step, steps } from './layouts.ts'
 import { nchan } from './nchan.ts'
 import { ours } from './ours.ts'
@@ -22,7 +21,6 @@ interface Measured {
 
 /** Visitors' streams beside the least that a Node process needs for them, and beside nginx with nchan. */
 export const streamsPart: Part = async ({ rounds, quick, full, only, profile, say }) => {
-  if (availableParallelism() < 2) throw new Error('servers and load need a processor each')
   const named = (name: string) => only.some((each) => name.toLowerCase().startsWith(each.toLowerCase()))
   const chosenSteps = steps.some(({ name }) => named(name)) ? steps.filter(({ name }) => named(name)) : steps
   const chosen = contenders.some(({ name }) => named(name)) ? contenders.filter(({ name }) => named(name)) : contenders
@@ -61,7 +59,7 @@ async function takeTurn(
   options: { visitors: number; profile?: string | undefined },
 ): Promise<Variants> {
   const streaming = await contender.start({ gateways: step.gateways, ...options })
-  const visitors = await startObedient({ entry: 'bench/streams/visitors.ts', processor: loadProcessor })
+  const visitors = await startObedient({ entry: 'bench/streams/visitors.ts' })
   try {
     await visitors.tell({ do: 'load', file: streaming.visitorsFile, ports: streaming.ports })
     await streaming.publisher.tell({ do: 'load', file: streaming.visitorsFile })

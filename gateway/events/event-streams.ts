@@ -76,7 +76,7 @@ export function createEventStreams(options: {
       if (socket === undefined) hub.unsubscribe(stream.subscription!)
       else {
         const hint = encodeOpening(config.RECONNECT_HINT_MS * (0.75 + random() / 2))
-        socket.write(encodeHead(reply.getHeaders(), clock.now()) + hint, 'latin1')
+        write(socket, Buffer.from(encodeHead(reply.getHeaders(), clock.now()) + hint, 'latin1'))
         add(stream, socket, sessionId)
       }
       resolve()
