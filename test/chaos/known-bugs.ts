@@ -66,6 +66,11 @@ export const knownBugs: KnownBug[] = [
         from: 'feeds.check().catch(passing), inboxWatch',
         to: 'inboxWatch',
       },
+      {
+        file: 'core/context.ts',
+        from: 'feeds.checkSome(), sessionWatch',
+        to: 'sessionWatch',
+      },
     ],
   },
   {
