@@ -12,6 +12,12 @@ import { createGatewayMetrics } from './metrics.ts'
 
 const GRACE_MS = 10_000
 
+/**
+ * Connections that may wait to be taken. When a gateway before this one has gone, thousands come in one moment; beyond Node's
+ * own 511 each is dropped, and tries again after a whole second. The system may allow fewer (`net.core.somaxconn`).
+ */
+const BACKLOG = 4_096
+
 /** How long a core that starts at the same time has to make the data folder's secrets, in milliseconds. */
 const SECRETS_WITHIN_MS = 10_000
 const LOOK_EVERY_MS = 100
@@ -53,9 +59,9 @@ closeWithGrace({ delay: GRACE_MS, logger }, async ({ err }) => {
 })
 
 try {
-  await gateway.listen({ port: config.GATEWAY_PORT, host: config.GATEWAY_HOST })
+  await gateway.listen({ port: config.GATEWAY_PORT, host: config.GATEWAY_HOST, backlog: BACKLOG })
 } catch (error) {
   if (config.GATEWAY_HOST !== '::' || (error as NodeJS.ErrnoException).code !== 'EAFNOSUPPORT') throw error
   // A machine without IPv6.
-  await gateway.listen({ port: config.GATEWAY_PORT, host: '0.0.0.0' })
+  await gateway.listen({ port: config.GATEWAY_PORT, host: '0.0.0.0', backlog: BACKLOG })
 }

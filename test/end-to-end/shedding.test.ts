@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { memoryOf } from '../support/memory.ts'
@@ -70,7 +72,7 @@ it('a database that stands still piles nothing up, and all goes on when it does'
   }
 })
 
-it('a gateway without a core answers at once, and does not wait for its deadlines', async () => {
+async function startGatewayAlone() {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const env = {
@@ -81,7 +83,12 @@ it('a gateway without a core answers at once, and does not wait for its deadline
     // Whatever waited for it would outlast the test.
     CORE_DEADLINE_MS: '120000',
   }
-  await startProcess({ entry: 'gateway/main.ts', name: 'gateway', env, readyUrl: `${url}/livez` })
+  const running = await startProcess({ entry: 'gateway/main.ts', name: 'gateway', env, readyUrl: `${url}/livez` })
+  return { port, url, running }
+}
+
+it('a gateway without a core answers at once, and does not wait for its deadlines', async () => {
+  const { url } = await startGatewayAlone()
   await delay(100)
   const headers = { origin: 'https://shop.example', 'x-service-widget-version': '1.0', authorization: 'Bearer a.b.c' }
   for (const path of ['/config/pk_demo', '/messages', '/events']) {
@@ -91,3 +98,23 @@ it('a gateway without a core answers at once, and does not wait for its deadline
   }
   expect((await fetch(`${url}/readyz`)).status).toBe(503)
 })
+
+const atOnce = 600
+const systemAllows = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'))
+
+it.skipIf(systemAllows < atOnce)(
+  'a gateway that is busy turns away nobody of the many that come in one moment',
+  async () => {
+    const { port, running } = await startGatewayAlone()
+    running.kill('SIGSTOP')
+    const sockets = Array.from({ length: atOnce }, () => connect(port, '127.0.0.1'))
+    let connected = 0
+    for (const socket of sockets) socket.on('error', () => {}).once('connect', () => (connected += 1))
+    try {
+      await until('every connection', () => connected === atOnce)
+    } finally {
+      for (const socket of sockets) socket.destroy()
+      running.kill('SIGCONT')
+    }
+  },
+)
