@@ -77,6 +77,30 @@ describe('the internal services', () => {
     open.abort()
   })
 
+  const subscribe = { case: 'subscribe' as const, value: { subscriptionId: 7 } }
+  it.each([
+    ['alone, as gateways of version 0.1.0 send it', { command: subscribe }],
+    ['with others', { commands: [{ command: subscribe }] }],
+  ])('hear a gateway’s command that comes %s', async (_, message) => {
+    const client = createClient(MessagingService, createConnectTransport({ baseUrl, httpVersion: '2' }))
+    const headers = { authorization: `Bearer ${await token('visitors:act')}` }
+    const open = new AbortController()
+    async function* messages() {
+      yield message
+      await new Promise((resolve) => open.signal.addEventListener('abort', resolve))
+    }
+    const frames = []
+    for await (const answer of client.watchEvents(messages(), { headers, signal: open.signal })) {
+      frames.push(...answer.frames.map(({ frame }) => frame))
+      if (frames.length > 1) break
+    }
+    expect(frames).toMatchObject([
+      { case: 'ready' },
+      { case: 'closed', value: { subscriptionId: 7, error: { code: 'GrantMissing' } } },
+    ])
+    open.abort()
+  })
+
   it.each(['application/grpc-web+json', 'application/grpc+json'])(
     'let nobody wait for an answer that cannot be written (%s)',
     async (type) => {
