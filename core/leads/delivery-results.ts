@@ -168,15 +168,21 @@ export function createDeliveryResults(dependencies: {
   }
 }
 
+/** Far beyond what a delivery can come to; a place in a list that is larger still is more than the database takes. */
+const maxAttemptNumber = 1000
+
 function validateResults(results: AttemptResult[]) {
   const issues =
     results.length > maxResults
       ? [{ path: '/results', rule: 'maxItems' }]
-      : results.flatMap(({ facts }, index) =>
-          facts !== 'released' && 'status' in facts && (facts.status < 100 || facts.status > 599)
+      : results.flatMap(({ facts, claimed }, index) => [
+          ...(facts !== 'released' && 'status' in facts && (facts.status < 100 || facts.status > 599)
             ? [{ path: `/results/${index}/response/status`, rule: facts.status < 100 ? 'minimum' : 'maximum' }]
-            : [],
-        )
+            : []),
+          ...(claimed && claimed.attemptNumber > maxAttemptNumber
+            ? [{ path: `/results/${index}/attemptNumber`, rule: 'maximum' }]
+            : []),
+        ])
   if (issues.length > 0) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues })
 }
 
