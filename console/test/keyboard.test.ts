@@ -41,18 +41,20 @@ async function walk(page: Page): Promise<Walk> {
   const seen = new Set<string>()
   for (let step = 0; step < 150; step += 1) {
     await page.keyboard.press('Tab')
-    const stop = await page.evaluate(() => {
+    const stop = await page.evaluate((late) => {
       const element = document.activeElement as HTMLElement | null
       if (!element || element === document.body) return undefined
       const name = element.getAttribute('aria-label') ?? (element as HTMLInputElement).labels?.[0]?.textContent
       const shows = (part: Element | null) => part !== null && getComputedStyle(part).outlineStyle !== 'none'
+      // What came up since the walk began is a stop as well.
+      element.dataset.walk ??= late
       return {
-        key: element.dataset.walk ?? '',
+        key: element.dataset.walk,
         text: `${element.tagName.toLowerCase()} ${(name ?? element.textContent ?? '').trim()}`,
         visible: element.checkVisibility() && element.getBoundingClientRect().width > 0,
         marked: shows(element) || shows(element.nextElementSibling),
       }
-    })
+    }, `late ${step}`)
     // Beyond the page's end is its beginning.
     if (!stop) continue
     if (seen.has(stop.key)) break
