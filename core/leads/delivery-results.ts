@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
+import { field, integer, validate } from '../rules.ts'
 import type { PendingVerdict } from '../store/delivery-holds.ts'
 import type { DeliveryQueue, QueuedDelivery, Settlement } from '../store/delivery-queue.ts'
 import type { LeadSubscriptionStore } from '../store/lead-subscriptions.ts'
@@ -172,18 +171,14 @@ export function createDeliveryResults(dependencies: {
 const maxAttemptNumber = 1000
 
 function validateResults(results: AttemptResult[]) {
-  const issues =
-    results.length > maxResults
-      ? [{ path: '/results', rule: 'maxItems' }]
-      : results.flatMap(({ facts, claimed }, index) => [
-          ...(facts !== 'released' && 'status' in facts && (facts.status < 100 || facts.status > 599)
-            ? [{ path: `/results/${index}/response/status`, rule: facts.status < 100 ? 'minimum' : 'maximum' }]
-            : []),
-          ...(claimed && claimed.attemptNumber > maxAttemptNumber
-            ? [{ path: `/results/${index}/attemptNumber`, rule: 'maximum' }]
-            : []),
-        ])
-  if (issues.length > 0) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues })
+  if (results.length > maxResults) validate({ path: '/results', rule: 'maxItems' })
+  const statusOf = ({ facts }: AttemptResult) => (facts !== 'released' && 'status' in facts ? facts.status : undefined)
+  validate(
+    ...results.flatMap((result, index) => [
+      field(`/results/${index}/response/status`, statusOf(result), integer(100, 599)),
+      field(`/results/${index}/attemptNumber`, result.claimed?.attemptNumber, integer(1, maxAttemptNumber)),
+    ]),
+  )
 }
 
 function isClaimed({ attemptId, claimId }: AttemptResult, { status, claim, attempts }: QueuedDelivery): boolean {
