@@ -103,7 +103,7 @@ export async function startTestCores(
     /** A stream of the session's log from its beginning, as a gateway would hold it. */
     async openStream({ accessGrant }: SessionContent, core = first) {
       const { session } = await core.visitorAccess.authorize({ accessGrant, origin: site })
-      const [conversation] = await core.conversations.find([session.conversationId])
+      const [conversation] = await core.stores.conversations.find([session.conversationId])
       const stream = { types: [] as string[], json: [] as string[], ended: false }
       const sink: SubscriptionSink = {
         opened() {},

@@ -36,7 +36,7 @@ interface Seen {
 /** A browser that loses its connection now and then, and comes back on the other core from where it is. */
 async function createReader(visitor: TestVisitor) {
   const session = await both[0]!.sessions.find(visitor.sessionId)
-  const [conversation] = await both[0]!.conversations.find([visitor.conversationId])
+  const [conversation] = await both[0]!.stores.conversations.find([visitor.conversationId])
   const seen: Seen[] = []
   let position = 0
   let connections = 0

@@ -138,16 +138,16 @@ describe('an assignment', () => {
     )
     const events = await cores.log(visitor.conversationId)
     expect(events.map(({ operationKey }) => operationKey)).toEqual(events.map((_, index) => `assignment ${index + 1}`))
-    const [conversation] = await a.conversations.find([visitor.conversationId])
+    const [conversation] = await a.stores.conversations.find([visitor.conversationId])
     expect(events.at(-1)?.data?.agent).toEqual(conversation?.assignment?.agent)
   })
 
   it('that a dead process did not announce is announced by another', async () => {
     const visitor = await cores.newVisitor()
-    await a.conversations.assign(visitor.conversationId, undefined, { version: 1, agent: ada, announced: false })
+    await a.stores.conversations.assign(visitor.conversationId, undefined, { version: 1, agent: ada, announced: false })
     await Promise.all([a.conversationDesk.heal(), b.conversationDesk.heal()])
     expect(await typesOf(visitor)).toEqual(['agent.assigned'])
-    expect(await a.conversations.unannounced(10)).toEqual([])
+    expect(await a.stores.conversations.unannounced(10)).toEqual([])
   })
 
   it('of an agent without a name, or with an address that is none, is refused', async () => {

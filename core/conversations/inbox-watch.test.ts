@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { until } from '../../test/support/until.ts'
+import { createBus } from '../bus.ts'
 import type { CoreContext } from '../context.ts'
 import { watchConversations } from '../services/watch-conversations.ts'
-import { createEventStore } from '../store/events.ts'
 import { send, testCores } from '../test-cores.ts'
 import { createInboxWatch } from './inbox-watch.ts'
 
@@ -45,9 +45,8 @@ describe('a watched inbox', () => {
 
   it('finds the message that no wake-up told of', async () => {
     const visitor = await cores.newVisitor()
-    const events = createEventStore(core.database.collections)
-    const { conversations, logger } = core
-    const deaf = createInboxWatch({ events, conversations, logger, now: cores.now })
+    const { events, conversations } = core.stores
+    const deaf = createInboxWatch({ events, conversations, bus: createBus(), logger: core.logger, now: cores.now })
     const told: string[] = []
     const leave = deaf.add({
       workspaceId: visitor.workspaceId,
@@ -71,7 +70,7 @@ describe('a watched inbox', () => {
     const { signal } = new AbortController()
     const frames = watchConversations(core, 'ws_quiet', signal)
     await frames.next()
-    core.inboxWatch.missed()
+    core.bus.emit('gap')
     expect((await frames.next()).value?.frame.case).toBe('ready')
     await frames.return(undefined)
   })

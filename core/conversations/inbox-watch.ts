@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
+import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { LogEvent } from '../log/log-events.ts'
 import type { Conversation, ConversationStore } from '../store/conversations.ts'
@@ -23,10 +24,6 @@ export interface InboxWatcher {
 export interface InboxWatch {
   /** Tells the watcher of every change from now on, until the answer is called. */
   add(watcher: InboxWatcher): () => void
-  /** Some process wrote up to here. */
-  advanced(conversationId: string, sequence: number): void
-  /** Wake-ups may have been missed. */
-  missed(): void
   /** Looks for messages that no wake-up told of. */
   check(): Promise<void>
 }
@@ -45,10 +42,11 @@ const maxChecked = 500
 export function createInboxWatch(dependencies: {
   events: Pick<EventStore, 'readManyAfter'>
   conversations: Pick<ConversationStore, 'find' | 'activeSince'>
+  bus: Bus
   logger: Logger
   now: () => number
 }): InboxWatch {
-  const { events, conversations, logger, now } = dependencies
+  const { events, conversations, bus, logger, now } = dependencies
   const watchers = new Set<InboxWatcher>()
   /** How far each conversation has been told. */
   const told = new LRUCache<string, number>({ max: maxRemembered })
@@ -109,6 +107,27 @@ export function createInboxWatch(dependencies: {
     for (const watcher of watchers) if (concerns(watcher, conversation.workspaceId)) watcher.changed(change)
   }
 
+  function advanced(conversationId: string, sequence: number) {
+    if (watchers.size === 0) return
+    fallBehind(conversationId, sequence)
+    if (behind.size > 0) void reading.run()
+  }
+
+  async function check() {
+    const scopes = new Set([...watchers].map(({ workspaceId }) => workspaceId))
+    for (const workspaceId of scopes) {
+      const recent = await conversations.activeSince(workspaceId, new Date(now() - checkBackMs), maxChecked)
+      for (const { conversationId, lastSequence = 0 } of recent) advanced(conversationId, lastSequence)
+    }
+  }
+
+  bus.on('appended', ({ conversationId, sequence }) => advanced(conversationId, sequence))
+  bus.on('advanced', (conversationId, { sequence }) => advanced(conversationId, sequence))
+  bus.on('gap', () => {
+    for (const watcher of watchers) watcher.ready()
+    check().catch((error: Error) => logger.warn({ reason: error.name }, 'check for missed messages failed'))
+  })
+
   return {
     add(watcher) {
       if (watchers.size === 0) {
@@ -120,23 +139,7 @@ export function createInboxWatch(dependencies: {
       return () => void watchers.delete(watcher)
     },
 
-    advanced(conversationId, sequence) {
-      if (watchers.size === 0) return
-      fallBehind(conversationId, sequence)
-      if (behind.size > 0) void reading.run()
-    },
-
-    missed() {
-      for (const watcher of watchers) watcher.ready()
-    },
-
-    async check() {
-      const scopes = new Set([...watchers].map(({ workspaceId }) => workspaceId))
-      for (const workspaceId of scopes) {
-        const recent = await conversations.activeSince(workspaceId, new Date(now() - checkBackMs), maxChecked)
-        for (const { conversationId, lastSequence = 0 } of recent) this.advanced(conversationId, lastSequence)
-      }
-    },
+    check,
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { LogEvent } from '../log/log-events.ts'
 import { field, integer, validate } from '../rules.ts'
@@ -39,10 +40,11 @@ const defaultPage = 50
 export function createInbox(dependencies: {
   conversations: Pick<ConversationStore, 'recordActivity' | 'recordClosed' | 'listActive'>
   events: Pick<EventStore, 'activitySince'>
+  bus: Bus
   logger: Logger
   now: () => number
 }): Inbox {
-  const { conversations, events, logger, now } = dependencies
+  const { conversations, events, bus, logger, now } = dependencies
   let noted = new Map<string, Activity>()
 
   function note({ conversationId, sequence, occurredAt, message }: LogEvent) {
@@ -71,6 +73,23 @@ export function createInbox(dependencies: {
     { paceMs },
   )
 
+  async function reconcile() {
+    const closings: { conversationId: string; sequence: number }[] = []
+    for await (const event of events.activitySince(new Date(now() - reconcileMs))) {
+      if (event.message) note(event)
+      else closings.push({ conversationId: event.conversationId, sequence: event.sequence })
+    }
+    await writing.run()
+    for (let start = 0; start < closings.length; start += 1000) {
+      await conversations.recordClosed(closings.slice(start, start + 1000))
+    }
+  }
+
+  // A database that was away may have lost what was recorded last.
+  bus.on('gap', () => {
+    reconcile().catch((error: Error) => logger.warn({ reason: error.name }, 'inbox reconciliation failed'))
+  })
+
   return {
     record(event) {
       note(event)
@@ -97,18 +116,7 @@ export function createInbox(dependencies: {
       }
     },
 
-    async reconcile() {
-      const closings: { conversationId: string; sequence: number }[] = []
-      for await (const event of events.activitySince(new Date(now() - reconcileMs))) {
-        if (event.message) note(event)
-        else closings.push({ conversationId: event.conversationId, sequence: event.sequence })
-      }
-      await writing.run()
-      for (let start = 0; start < closings.length; start += 1000) {
-        await conversations.recordClosed(closings.slice(start, start + 1000))
-      }
-    },
-
+    reconcile,
     noted: writing.caughtUp,
     drain: writing.settled,
   }

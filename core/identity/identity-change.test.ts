@@ -185,15 +185,20 @@ describe('an assertion', () => {
     const old = () => cores.sign({ sub: newSubject() })
     await here.workspaces.rotateIdentitySecret(cores.publicSiteKey, undefined)
     expect(await codeOf(cores.identify(await cores.newSession(), old(), { core: there }))).toBe('ok')
-    const { identitySecrets } = (await here.workspaceStore.findInstallations([cores.publicSiteKey]))[0]!
+    const { identitySecrets } = (await here.stores.workspaces.findInstallations([cores.publicSiteKey]))[0]!
     try {
       await here.workspaces.rotateIdentitySecret(cores.publicSiteKey, undefined)
       expect(await codeOf(cores.identify(await cores.newSession(), old(), { core: there }))).toBe(
         'IDENTITY_ASSERTION_INVALID',
       )
     } finally {
-      await here.workspaceStore.updateInstallation(cores.publicSiteKey, { identitySecrets })
-      await here.database.collections.wakeups.insertOne({ from: 'test', heads: [], changed: [cores.publicSiteKey] })
+      await here.stores.workspaces.updateInstallation(cores.publicSiteKey, { identitySecrets })
+      await here.database.collections.wakeups.insertOne({
+        from: 'test',
+        heads: [],
+        changed: [cores.publicSiteKey],
+        at: new Date(),
+      })
       await until('the old secret', async () =>
         (await codeOf(cores.identify(await cores.newSession(), old()))) === 'ok' ? true : undefined,
       )

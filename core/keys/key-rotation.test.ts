@@ -101,7 +101,7 @@ describe('the secret keys', () => {
       two!.workspaces.rotateIdentitySecret(installation!.publicSiteKey, undefined),
     ])
     await rekeyWith(one!, 'k4', 'k3')
-    const [now] = await one!.workspaceStore.findInstallations([installation!.publicSiteKey])
+    const [now] = await one!.stores.workspaces.findInstallations([installation!.publicSiteKey])
     expect(now!.identitySecrets[0]!.kid).toBe(secret.kid)
     const box = createSecretBox(createKeyring(parseSecretKeys(key('k4'))))
     for (const { sealed } of now!.identitySecrets) box.open(sealed)

@@ -1,11 +1,14 @@
 import { expect, it } from 'vitest'
+import { createBus } from '../bus.ts'
 import type { LeadSubscription } from '../store/lead-subscriptions.ts'
 import { createLiveSubscriptions } from './live-subscriptions.ts'
 
 /** A store with one subscription, whose URL tells how often it was read. */
 function newScene() {
   const scene = { reads: 0, now: 1_000, isCurrent: true, told: [] as string[] }
+  const bus = createBus()
   const live = createLiveSubscriptions({
+    bus,
     store: {
       find: async (ids) => {
         scene.reads += 1
@@ -17,7 +20,7 @@ function newScene() {
     wakeups: { isCurrent: () => scene.isCurrent, stateChanged: async (...ids) => void scene.told.push(...ids) },
     now: () => scene.now,
   })
-  return { scene, live, find: () => live.find('sub_1') }
+  return { scene, live, bus, find: () => live.find('sub_1') }
 }
 
 it('a subscription is remembered, with the time at which it was read', async () => {
@@ -30,14 +33,14 @@ it('a subscription is remembered, with the time at which it was read', async () 
 })
 
 it('it is read again once somebody changed it, and every core is told of a change', async () => {
-  const { scene, live, find } = newScene()
+  const { scene, live, bus, find } = newScene()
   await find()
-  live.forget(['lead-deliveries'])
+  bus.emit('changed', ['lead-deliveries'])
   await find()
   expect(scene.reads).toBe(1)
-  live.forget(['sub_1'])
+  bus.emit('changed', ['sub_1'])
   expect((await find())?.subscription.destinationUrl).toBe('2')
-  live.forgetAll()
+  bus.emit('gap')
   expect((await find())?.subscription.destinationUrl).toBe('3')
   await live.changed('sub_1')
   expect(scene.told).toEqual(['sub_1'])

@@ -1,3 +1,4 @@
+import type { Bus } from '../bus.ts'
 import { createLiveCache } from '../log/live-cache.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import type { LeadSubscription, LeadSubscriptionStore } from '../store/lead-subscriptions.ts'
@@ -14,9 +15,6 @@ export interface LiveSubscriptions {
   find(subscriptionId: string): Promise<KnownSubscription | undefined>
   /** These are not as they were: every core is told. Resolves when the others can see it. */
   changed(...subscriptionIds: string[]): Promise<void>
-  /** Somebody changed these, or something else that has an id. */
-  forget(ids: string[]): void
-  forgetAll(): void
 }
 
 /** A core that dies between a change and telling of it costs the others this much time, in milliseconds. */
@@ -24,10 +22,11 @@ const maxAgeMs = 10_000
 
 export function createLiveSubscriptions(dependencies: {
   store: Pick<LeadSubscriptionStore, 'find'>
+  bus: Bus
   wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
   now: () => number
 }): LiveSubscriptions {
-  const { store, wakeups, now } = dependencies
+  const { store, bus, wakeups, now } = dependencies
   const cache = createLiveCache<KnownSubscription>({
     isCurrent: wakeups.isCurrent,
     maxEntries: 10_000,
@@ -38,15 +37,16 @@ export function createLiveSubscriptions(dependencies: {
     },
   })
 
+  bus.on('changed', (ids) => {
+    for (const id of ids) cache.invalidate(id)
+  })
+  bus.on('gap', cache.clear)
+
   return {
     async find(subscriptionId) {
       const known = await cache.get(subscriptionId)
       return known && known.readAt.getTime() < now() - maxAgeMs ? cache.reload(subscriptionId) : known
     },
     changed: wakeups.stateChanged,
-    forget(ids) {
-      for (const id of ids) cache.invalidate(id)
-    },
-    forgetAll: cache.clear,
   }
 }

@@ -3,12 +3,13 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
+import { createBus } from '../bus.ts'
 import { newId } from '../ids.ts'
 import { type Database, openDatabase } from '../store/database.ts'
 import { createEventStore, type EventStore } from '../store/events.ts'
 import type { Session } from '../store/sessions.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
-import { createFeeds, type Feeds } from './feeds.ts'
+import type { LogEvent } from './log-events.ts'
 import { createLogHeads } from './log-heads.ts'
 import { createReplayWindow } from './replay-window.ts'
 import {
@@ -35,16 +36,17 @@ const windowEvents = 20
 
 /** One core's streams over the log, and another core's writes into it that it may or may not be told of. */
 function createStreams({ now = Date.now, maxEvents = windowEvents }: { now?: () => number; maxEvents?: number } = {}) {
+  const bus = createBus()
   const subscriptions = createSubscriptions({
-    feeds: () => feeds,
+    events: store,
+    bus,
     replayWindow: createReplayWindow(store, { maxEvents, maxAge: 3600 }, now),
-    onOpened() {},
-    onEnded() {},
+    logger,
   })
-  const feeds: Feeds<Subscription> = createFeeds({ events: store, deliver: subscriptions.deliver, logger })
-  const local = createEventLog({ store, heads: createLogHeads(store), now, onAppended: feeds.appended })
+  const onAppended = (event: LogEvent) => void bus.emit('appended', event)
+  const local = createEventLog({ store, heads: createLogHeads(store), now, onAppended })
   const remote = createEventLog({ store, heads: createLogHeads(store), now, onAppended() {} })
-  return { subscriptions, feeds, local, remote }
+  return { subscriptions, bus, local, remote }
 }
 
 interface Reader {
@@ -228,12 +230,13 @@ describe('a stream', () => {
           } else {
             const event = await append(streams[planned.by], conversationId, `m${index}`)
             written = event.sequence
-            if (planned.by === 'remote' && planned.told) streams.feeds.advanced(conversationId, event.sequence)
+            if (planned.by === 'remote' && planned.told)
+              streams.bus.emit('advanced', conversationId, { sequence: event.sequence, closed: false })
           }
         }
         await Promise.all(writes)
         const readers = await Promise.all(joined.map(({ reader }) => reader))
-        await streams.feeds.check()
+        streams.bus.emit('gap')
         for (const [index, reader] of readers.entries()) {
           const expected = upTo(written, joined[index]!.start + 1)
           await until('the last event', () => reader.events.length >= expected.length)

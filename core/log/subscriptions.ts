@@ -1,6 +1,9 @@
+import type { Logger } from 'pino'
+import type { Bus } from '../bus.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
+import type { EventStore } from '../store/events.ts'
 import type { Session } from '../store/sessions.ts'
-import type { Feed, Feeds } from './feeds.ts'
+import { createFeeds, type Feed } from './feeds.ts'
 import { encodeEvent, endsSession, type LogEvent } from './log-events.ts'
 import { type ReplayWindow, replayPage } from './replay-window.ts'
 
@@ -70,30 +73,41 @@ export interface Subscriptions {
   sessionIsIn(sessionId: string, conversationId: string): void
   /** Ends the streams of a session that was erased: there is no log any more that could tell them. */
   sessionIsGone(sessionId: string): void
-  /** Delivers an event of a feed to those who follow it. */
-  deliver(feed: Feed<Subscription>, event: LogEvent): void
+  /** Calls the observer for each subscription from now on. */
+  observe(observer: SubscriptionObserver): void
+  /** Compares the next part of the followed logs with their ends; all of them within `checkSteps` calls. */
+  checkSome(): Promise<void>
+}
+
+export interface SubscriptionObserver {
+  opened(subscription: Subscription): void
+  /** However it ended. */
+  ended(subscription: Subscription): void
 }
 
 export interface SubscriptionsDependencies {
-  feeds: () => Feeds<Subscription>
+  events: Pick<EventStore, 'ends' | 'readManyAfter'>
+  bus: Bus
   replayWindow: ReplayWindow
   metrics?: CoreMetrics
+  logger: Logger
   now?: () => number
-  onOpened: (subscription: Subscription) => void
-  /** However it ended. */
-  onEnded: (subscription: Subscription) => void
+  checkSteps?: number
 }
 
 /** Streams of events: replay from the log, then live, without a hole or a double between the two (contract, section 4). */
 export function createSubscriptions({
-  feeds,
+  events,
+  bus,
   replayWindow,
   metrics = createCoreMetrics(),
+  logger,
   now = Date.now,
-  onOpened,
-  onEnded,
+  checkSteps,
 }: SubscriptionsDependencies): Subscriptions {
+  const feeds = createFeeds<Subscription>({ events, deliver, metrics, logger, checkSteps })
   const bySession = new Map<string, Set<Subscription>>()
+  const observers: SubscriptionObserver[] = []
   /** The latest event of each feed in its encoded form, since many may read it. */
   let lastEncoded: { event: LogEvent; encoded: EncodedEvent } | undefined
 
@@ -108,12 +122,12 @@ export function createSubscriptions({
   function close(subscription: Subscription): boolean {
     if (subscription.mode === 'ended') return false
     subscription.mode = 'ended'
-    feeds().leave(subscription.feed, subscription)
+    feeds.leave(subscription.feed, subscription)
     const ofSession = bySession.get(subscription.session.sessionId)
     ofSession?.delete(subscription)
     if (ofSession?.size === 0) bySession.delete(subscription.session.sessionId)
     metrics.subscriptionsOpen.dec()
-    onEnded(subscription)
+    for (const observer of observers) observer.ended(subscription)
     return true
   }
 
@@ -178,6 +192,39 @@ export function createSubscriptions({
     return encoded.json.length
   }
 
+  function deliver(feed: Feed<Subscription>, event: LogEvent) {
+    const readers = new Map<SubscriptionSink, { heard: number[]; passed: number[] }>()
+    const ended: Subscription[] = []
+    let epoch = ''
+    for (const subscription of feed.members) {
+      // A position may be ahead of the feed for a moment, when it was given out by another process.
+      if (subscription.mode !== 'live' || event.sequence <= subscription.position) continue
+      subscription.position = event.sequence
+      epoch = subscription.epoch
+      let group = readers.get(subscription.sink)
+      if (!group) {
+        group = { heard: [], passed: [] }
+        readers.set(subscription.sink, group)
+      }
+      if (!concerns(event, subscription)) group.passed.push(subscription.id)
+      else {
+        group.heard.push(subscription.id)
+        if (endsSession(event.type)) ended.push(subscription)
+      }
+    }
+    for (const [sink, { heard, passed }] of readers) {
+      if (heard.length > 0) sink.event(heard, encode(event, epoch))
+      if (passed.length > 0) sink.advanced(passed, event.sequence)
+    }
+    for (const subscription of ended) end(subscription)
+  }
+
+  bus.on('appended', feeds.appended)
+  bus.on('advanced', (conversationId, { sequence }) => feeds.advanced(conversationId, sequence))
+  bus.on('gap', () => {
+    feeds.check().catch((error: Error) => logger.warn({ reason: error.name }, 'check for missed events failed'))
+  })
+
   return {
     async open({ id, sink, session, epoch, start }) {
       const subscription: Subscription = {
@@ -192,13 +239,13 @@ export function createSubscriptions({
         isOpen: false,
         isElsewhere: false,
       }
-      const feed = await feeds().join(session.conversationId, subscription)
+      const feed = await feeds.join(session.conversationId, subscription)
       subscription.feed = feed
       const ofSession = bySession.get(session.sessionId) ?? new Set()
       bySession.set(session.sessionId, ofSession.add(subscription))
       metrics.subscriptionsOpen.inc()
       try {
-        onOpened(subscription)
+        for (const observer of observers) observer.opened(subscription)
         const { through } = feed
         const verdict = await replayWindow.judge(session.conversationId, { epoch, head: through, start })
         if (verdict.state === 'ready') {
@@ -252,32 +299,9 @@ export function createSubscriptions({
       }
     },
 
-    deliver(feed, event) {
-      const readers = new Map<SubscriptionSink, { heard: number[]; passed: number[] }>()
-      const ended: Subscription[] = []
-      let epoch = ''
-      for (const subscription of feed.members) {
-        // A position may be ahead of the feed for a moment, when it was given out by another process.
-        if (subscription.mode !== 'live' || event.sequence <= subscription.position) continue
-        subscription.position = event.sequence
-        epoch = subscription.epoch
-        let group = readers.get(subscription.sink)
-        if (!group) {
-          group = { heard: [], passed: [] }
-          readers.set(subscription.sink, group)
-        }
-        if (!concerns(event, subscription)) group.passed.push(subscription.id)
-        else {
-          group.heard.push(subscription.id)
-          if (endsSession(event.type)) ended.push(subscription)
-        }
-      }
-      for (const [sink, { heard, passed }] of readers) {
-        if (heard.length > 0) sink.event(heard, encode(event, epoch))
-        if (passed.length > 0) sink.advanced(passed, event.sequence)
-      }
-      for (const subscription of ended) end(subscription)
-    },
+    observe: (observer) => void observers.push(observer),
+
+    checkSome: feeds.checkSome,
   }
 }
 

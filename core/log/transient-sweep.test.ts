@@ -149,7 +149,7 @@ describe('the sweep of transient events', () => {
     await type(visitor)
     const [session, conversation] = await Promise.all([
       a.sessions.find(visitor.sessionId),
-      a.conversations.find([visitor.conversationId]).then(([found]) => found!),
+      a.stores.conversations.find([visitor.conversationId]).then(([found]) => found!),
     ])
     const replayed = async () => {
       const events: number[] = []

@@ -1,26 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { LogEnd } from '../store/events.ts'
 import type { Wakeup, WakeupStore } from '../store/wakeups.ts'
 
 export interface Wakeups {
-  /** Tells the other processes how far a conversation's log goes. Never waits, never fails: it is a hint. */
-  logAdvanced(conversationId: string, end: LogEnd): void
   /** Tells every process that the state of these ids changed. Resolves when the others can see it. */
   stateChanged(...ids: string[]): Promise<void>
   /** Whether this process has just been told everything there is to know: what is cached is true to within a second. */
   isCurrent(): boolean
   start(): void
   stop(): Promise<void>
-}
-
-export interface WakeupListener {
-  /** Other processes wrote. */
-  onWakeup(wakeup: Wakeup): void
-  /** Wake-ups may have been missed: whatever is cached or followed must be looked up again. */
-  onGap(): void
 }
 
 /** Least time between two wake-ups of this process, in milliseconds: the first after a quiet time is written at once. */
@@ -32,12 +24,13 @@ const currentFor = 900
 export interface WakeupsDependencies {
   store: WakeupStore
   processId: string
-  listener: WakeupListener
+  /** Receives `advanced`, `changed` and `gap`. */
+  bus: Bus
   logger: Logger
   metrics: CoreMetrics
   now: () => number
   /** Milliseconds of a clock that never goes back. */
-  monotonic: () => number
+  monotonic?: () => number
 }
 
 /**
@@ -45,7 +38,7 @@ export interface WakeupsDependencies {
  * follows. The log and the state themselves are always read from where they are kept.
  */
 export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
-  const { store, processId, listener, logger, metrics, now, monotonic } = dependencies
+  const { store, processId, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
   let heads = new Map<string, LogEnd>()
   let changes = newChanges()
   let caughtUpAt = Number.NEGATIVE_INFINITY
@@ -79,8 +72,13 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
 
   /** What was written before this process listened was not late. */
   function measureLag({ at }: Wakeup) {
-    if (at === undefined || caughtUpAt === Number.NEGATIVE_INFINITY) return
+    if (caughtUpAt === Number.NEGATIVE_INFINITY) return
     metrics.wakeupLag.observe(Math.max(0, now() - at.getTime()) / 1000)
+  }
+
+  function announce({ heads: ends, changed }: Wakeup) {
+    for (const [conversationId, sequence, closed] of ends) bus.emit('advanced', conversationId, { sequence, closed })
+    if (changed.length > 0) bus.emit('changed', changed)
   }
 
   async function follow() {
@@ -91,11 +89,11 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
           if (wakeup !== null) {
             if (wakeup.from !== processId) {
               measureLag(wakeup)
-              listener.onWakeup(wakeup)
+              announce(wakeup)
             }
             continue
           }
-          if (caughtUpAt === Number.NEGATIVE_INFINITY) listener.onGap()
+          if (caughtUpAt === Number.NEGATIVE_INFINITY) bus.emit('gap')
           caughtUpAt = monotonic()
         }
       } catch (error) {
@@ -107,17 +105,17 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     }
   }
 
-  return {
-    logAdvanced(conversationId, end) {
-      if ((heads.get(conversationId)?.sequence ?? 0) < end.sequence) heads.set(conversationId, end)
-      publish()
-    },
+  bus.on('appended', ({ conversationId, sequence, closed = false }) => {
+    if ((heads.get(conversationId)?.sequence ?? 0) < sequence) heads.set(conversationId, { sequence, closed })
+    publish()
+  })
 
+  return {
     async stateChanged(...ids) {
       if (ids.length === 0) return
       const { ids: changed, told } = changes
       for (const id of ids) changed.add(id)
-      listener.onWakeup({ heads: [], changed: ids })
+      bus.emit('changed', ids)
       publish()
       await told.promise
     },

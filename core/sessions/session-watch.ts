@@ -1,19 +1,13 @@
 import type { Logger } from 'pino'
+import type { Bus } from '../bus.ts'
 import { createRounds } from '../concurrency/rounds.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { SessionEndType } from '../log/log-events.ts'
+import type { Subscriptions } from '../log/subscriptions.ts'
 import type { Session } from '../store/sessions.ts'
 import type { SessionEnd, VisitorAccess } from './visitor-access.ts'
 
 export interface SessionWatch {
-  /** A stream of the session is open. */
-  add(session: Session): void
-  /** One stream fewer. */
-  remove(sessionId: string): void
-  /** The state of these sessions, connections or installations changed. */
-  changed(ids: string[]): void
-  /** Looks at every session that is watched. */
-  checkAll(): Promise<void>
   /** Looks at the next part of them; at every one within `checkSteps` calls. */
   checkSome(): Promise<void>
   /** Looks at those whose last known grant has ended. */
@@ -35,15 +29,13 @@ const endTypes: Record<SessionEnd, SessionEndType> = {
 export function createSessionWatch(dependencies: {
   access: Pick<VisitorAccess, 'endOf' | 'isStill'>
   log: EventLog
-  /** Where a watched session is, each time it is looked at: it may have gone to another conversation. */
-  onSeen: (sessionId: string, conversationId: string) => void
-  /** Nothing is kept of the session any more, nor of its log. */
-  onGone: (sessionId: string) => void
+  subscriptions: Pick<Subscriptions, 'observe' | 'sessionIsIn' | 'sessionIsGone'>
+  bus: Bus
   logger: Logger
   now: () => number
   checkSteps?: number
 }): SessionWatch {
-  const { access, log, onSeen, onGone, logger, now, checkSteps = 1 } = dependencies
+  const { access, log, subscriptions, bus, logger, now, checkSteps = 1 } = dependencies
   const watched = new Map<string, { session: Session; streams: number; expiresAt: number }>()
 
   const nextPart = createRounds(() => watched.keys(), checkSteps)
@@ -53,9 +45,9 @@ export function createSessionWatch(dependencies: {
     if (!entry) return
     try {
       const { end, grantExpiresAt, conversationId } = await access.endOf(sessionId)
-      if (conversationId === undefined) return onGone(sessionId)
+      if (conversationId === undefined) return subscriptions.sessionIsGone(sessionId)
       entry.session = { ...entry.session, conversationId }
-      onSeen(sessionId, conversationId)
+      subscriptions.sessionIsIn(sessionId, conversationId)
       if (grantExpiresAt) entry.expiresAt = grantExpiresAt.getTime()
       if (end) await writeEnd(entry.session, end)
     } catch (error) {
@@ -73,34 +65,36 @@ export function createSessionWatch(dependencies: {
     await Promise.all(sessionIds.map(check))
   }
 
+  function add(session: Session) {
+    const entry = watched.get(session.sessionId)
+    if (entry) entry.streams += 1
+    else watched.set(session.sessionId, { session, streams: 1, expiresAt: session.grantExpiresAt.getTime() })
+    // The session may have changed between its authorisation and now.
+    if (!access.isStill(session)) void check(session.sessionId)
+  }
+
+  function remove({ sessionId }: Session) {
+    const entry = watched.get(sessionId)
+    if (!entry) return
+    entry.streams -= 1
+    if (entry.streams === 0) watched.delete(sessionId)
+  }
+
+  function checkChanged(ids: string[]) {
+    if (watched.size === 0) return
+    const named = new Set(ids)
+    const concerned = [...watched.values()].filter(
+      ({ session }) =>
+        named.has(session.sessionId) || named.has(session.connectionId) || named.has(session.publicSiteKey),
+    )
+    void checkMany(concerned.map(({ session }) => session.sessionId))
+  }
+
+  subscriptions.observe({ opened: ({ session }) => add(session), ended: ({ session }) => remove(session) })
+  bus.on('changed', checkChanged)
+  bus.on('gap', () => void checkMany([...watched.keys()]))
+
   return {
-    add(session) {
-      const entry = watched.get(session.sessionId)
-      if (entry) entry.streams += 1
-      else watched.set(session.sessionId, { session, streams: 1, expiresAt: session.grantExpiresAt.getTime() })
-      // What changed after it was authorised was told to nobody here.
-      if (!access.isStill(session)) void check(session.sessionId)
-    },
-
-    remove(sessionId) {
-      const entry = watched.get(sessionId)
-      if (!entry) return
-      entry.streams -= 1
-      if (entry.streams === 0) watched.delete(sessionId)
-    },
-
-    changed(ids) {
-      if (watched.size === 0 || ids.length === 0) return
-      const named = new Set(ids)
-      const concerned = [...watched.values()].filter(
-        ({ session }) =>
-          named.has(session.sessionId) || named.has(session.connectionId) || named.has(session.publicSiteKey),
-      )
-      void checkMany(concerned.map(({ session }) => session.sessionId))
-    },
-
-    checkAll: () => checkMany([...watched.keys()]),
-
     checkSome: () => checkMany(nextPart()),
 
     checkExpired: () => checkMany([...watched].flatMap(([id, { expiresAt }]) => (expiresAt <= now() ? [id] : []))),

@@ -6,11 +6,10 @@ export interface WakeupDocument {
   /** Which process wrote it. */
   from: string
   /** Ends of conversations' logs, as the writer saw them, and whether the conversation is closed there. */
-  heads: [conversationId: string, sequence: number, closed?: boolean][]
+  heads: [conversationId: string, sequence: number, closed: boolean][]
   /** Ids of sessions, connections and installations whose state changed. */
   changed: string[]
-  /** When it was written; left out by earlier versions. */
-  at?: Date
+  at: Date
 }
 
 export type Wakeup = Omit<WakeupDocument, 'from'>
@@ -54,7 +53,7 @@ export function createWakeupStore({
 
     async *follow(signal) {
       // A tailable cursor on an empty collection ends at once.
-      await wakeups.insertOne({ from: '', heads: [], changed: [] }, { writeConcern: { w: 1 } })
+      await wakeups.insertOne({ from: '', heads: [], changed: [], at: new Date() }, { writeConcern: { w: 1 } })
       const cursor = wakeups.find(
         {},
         { tailable: true, awaitData: true, maxAwaitTimeMS: patience, batchSize, projection: { _id: 0 } },

@@ -34,7 +34,8 @@ export const demoIds = { workspaceId: 'ws_demo', connectionId: 'con_demo', siteK
 export async function seedDemo(core: Core, config: CoreConfig, given?: DemoAddresses): Promise<DemoFile> {
   const { DATA_DIR, CORE_PORT, CORE_TLS_CERT } = config
   const { context, mongodbUri, workspaceSessionSecret } = core
-  const { workspaceStore, secretBox, access, directory } = context
+  const { secretBox, access, bus } = context
+  const { workspaces: workspaceStore } = context.stores
   const path = join(DATA_DIR, 'demo.json')
   const earlier = await readDemoFile(path)
   const addresses = given ?? {
@@ -70,7 +71,7 @@ export async function seedDemo(core: Core, config: CoreConfig, given?: DemoAddre
   const [installation] = await workspaceStore.findInstallations([demoIds.siteKey])
   if (installation && !installation.origins.includes(addresses.origin)) {
     await workspaceStore.updateInstallation(demoIds.siteKey, { origins: [...installation.origins, addresses.origin] })
-    directory.changed([demoIds.siteKey])
+    bus.emit('changed', [demoIds.siteKey])
   }
   const [current] = installation?.identitySecrets ?? []
 

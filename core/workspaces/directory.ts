@@ -1,18 +1,15 @@
+import type { Bus } from '../bus.ts'
 import { createLiveCache, type LiveCache } from '../log/live-cache.ts'
 import type { ConversationStore } from '../store/conversations.ts'
 import type { Session, SessionStore } from '../store/sessions.ts'
 import type { Connection, Installation, WorkspaceStore } from '../store/workspaces.ts'
 
-/** What every request is judged by, as it was at most a second ago. */
+/** Cached authorization data, at most a second old. */
 export interface Directory {
   sessions: LiveCache<Session>
   connections: LiveCache<Connection>
   installations: LiveCache<Installation>
   conversations: LiveCache<ConversationFacts>
-  /** These ids' state changed somewhere. */
-  changed(ids: string[]): void
-  /** Changes may have been missed. */
-  forgetAll(): void
 }
 
 /** What never changes of a conversation, as long as there is one. */
@@ -25,9 +22,10 @@ export function createDirectory(dependencies: {
   sessionStore: Pick<SessionStore, 'find'>
   workspaceStore: Pick<WorkspaceStore, 'findConnections' | 'findInstallations'>
   conversationStore: Pick<ConversationStore, 'find'>
+  bus: Bus
   isCurrent: () => boolean
 }): Directory {
-  const { sessionStore, workspaceStore, conversationStore, isCurrent } = dependencies
+  const { sessionStore, workspaceStore, conversationStore, bus, isCurrent } = dependencies
   const sessions = createLiveCache({
     isCurrent,
     maxEntries: 100_000,
@@ -56,19 +54,15 @@ export function createDirectory(dependencies: {
   })
   const all = [sessions, connections, installations, conversations]
 
-  return {
-    sessions,
-    connections,
-    installations,
-    conversations,
-    changed(ids) {
-      // An id names one kind of thing only, whatever its prefix: site keys are not always ours to choose.
-      for (const cache of all) for (const id of ids) cache.invalidate(id)
-    },
-    forgetAll() {
-      for (const cache of all) cache.clear()
-    },
-  }
+  bus.on('changed', (ids) => {
+    // Every cache is asked: a site key has no prefix that tells its kind.
+    for (const cache of all) for (const id of ids) cache.invalidate(id)
+  })
+  bus.on('gap', () => {
+    for (const cache of all) cache.clear()
+  })
+
+  return { sessions, connections, installations, conversations }
 }
 
 function byKey<V>(values: V[], key: (value: V) => string): Map<string, V> {

@@ -1,19 +1,9 @@
-import type { Logger } from 'pino'
 import { readAtScrape } from '../../observability/metrics.ts'
 import { createRecurring, type Recurring } from '../concurrency/recurring.ts'
-import type { CoreConfig } from '../config.ts'
-import type { ConversationAccess } from '../conversations/conversation-access.ts'
-import type { SecretBox } from '../keys/secret-box.ts'
-import type { Wakeups } from '../log/wakeups.ts'
-import type { CoreMetrics } from '../metrics.ts'
-import type { VisitorAccess } from '../sessions/visitor-access.ts'
-import type { Database } from '../store/database.ts'
-import { createDeliveryStore } from '../store/deliveries.ts'
-import { createDeliveryHoldStore } from '../store/delivery-holds.ts'
-import { createDeliveryQueue } from '../store/delivery-queue.ts'
-import { createLeadSubscriptionStore } from '../store/lead-subscriptions.ts'
-import { createLeadStore } from '../store/leads.ts'
-import type { WorkspaceStore } from '../store/workspaces.ts'
+import type { ConversationService } from '../conversations/service.ts'
+import type { CoreKit } from '../kit.ts'
+import type { LogService } from '../log/service.ts'
+import type { VisitorService } from '../sessions/service.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
 import { type ClaimRequest, createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
 import { createDeliveryHolds, type DeliveryHolds } from './delivery-holds.ts'
@@ -27,7 +17,8 @@ import { createLeads, type Leads } from './leads.ts'
 import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
 import { type ClaimedDelivery, createReadyRequests } from './ready-requests.ts'
 
-export interface DeliveryParts {
+/** Leads and their deliveries, from the capture of a lead to the destination. */
+export interface DeliveryService {
   leads: Leads
   leadFanOut: LeadFanOut
   leadSubscriptions: LeadSubscriptions
@@ -38,22 +29,9 @@ export interface DeliveryParts {
   deliveryVerdicts: DeliveryVerdicts
   deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest>
   liveSubscriptions: LiveSubscriptions
-  chores: Recurring[]
-}
-
-export interface DeliveryPartsDependencies {
-  config: CoreConfig
-  collections: Database['collections']
-  workspaceStore: WorkspaceStore
-  conversationAccess: ConversationAccess
-  access: VisitorAccess
-  secretBox: SecretBox
-  wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
-  judgeDestination: JudgeDestination
-  metrics: CoreMetrics
-  logger: Logger
-  now: () => number
-  random: () => number
+  jobs: Recurring[]
+  /** Wakes every waiting worker, so that their calls end. */
+  close(): void
 }
 
 /** What the cores wake each other with when there is something to deliver. */
@@ -63,22 +41,34 @@ export const deliveryWorkHint = 'lead-deliveries'
 const reconcileEveryMs = 5000
 const dueCountedMax = 1000
 
-/** What a lead goes through, from its capture to its destination. */
-export function createDeliveryParts(dependencies: DeliveryPartsDependencies): DeliveryParts {
-  const { config, collections, wakeups, secretBox, metrics, logger, now, random } = dependencies
-  const leadStore = createLeadStore(collections)
-  const subscriptionStore = createLeadSubscriptionStore(collections)
-  const deliveryStore = createDeliveryStore(collections)
-  const holdStore = createDeliveryHoldStore(collections)
-  const queue = createDeliveryQueue(collections)
-  const liveSubscriptions = createLiveSubscriptions({ store: subscriptionStore, wakeups, now })
+export function createDeliveryService(
+  { config, stores, bus, secretBox, metrics, logger, now, random }: CoreKit,
+  { wakeups }: LogService,
+  { visitorAccess: access }: VisitorService,
+  { conversationAccess }: ConversationService,
+  judgeDestination: JudgeDestination,
+): DeliveryService {
+  const {
+    leads: leadStore,
+    leadSubscriptions: subscriptionStore,
+    deliveries: deliveryStore,
+    deliveryHolds: holdStore,
+    deliveryQueue: queue,
+    workspaces: workspaceStore,
+  } = stores
+  const liveSubscriptions = createLiveSubscriptions({ store: subscriptionStore, bus, wakeups, now })
   const deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest> = createDeliveryWork(now)
   const requests = createReadyRequests({ secretBox, logger, now })
   const retentionDays = config.DELIVERY_RETENTION_DAYS
   const settings = { bodyMaxBytes: config.WEBHOOK_BODY_MAX_BYTES, retentionDays }
   const leaseMs = config.DELIVERY_LEASE_MS
 
-  // Some index keys of the queue, however long it is.
+  bus.on('changed', (ids) => {
+    if (ids.includes(deliveryWorkHint)) deliveryWork.announce()
+  })
+  bus.on('gap', deliveryWork.announce)
+
+  // Reads a bounded number of index entries, whatever the length of the queue.
   readAtScrape([metrics.deliveriesDue, metrics.oldestDueAge], async () => {
     const due = (await queue.upcoming(dueCountedMax)).filter(({ dueAt }) => dueAt.getTime() <= now())
     const [oldest] = due
@@ -120,18 +110,21 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
     now,
   })
 
-  /** Each for itself: what one of them cannot do must not keep the others from it. */
-  const chores = [
+  // One job each, so that a failure of one does not stop the others.
+  const jobs = [
     { name: 'sending leads on', run: fanOut.finish },
     { name: 'judging subscriptions', run: verdicts.executeForgotten },
     { name: 'holding and releasing deliveries', run: holds.reconcile },
   ]
 
   return {
-    leads: createLeads({ ...dependencies, store: leadStore, fanOut }),
+    leads: createLeads({ store: leadStore, fanOut, workspaceStore, conversationAccess, access, now }),
     leadFanOut: fanOut,
     leadSubscriptions: createLeadSubscriptions({
-      ...dependencies,
+      workspaceStore,
+      secretBox,
+      judgeDestination,
+      now,
       store: subscriptionStore,
       deliveries: deliveryStore,
       liveSubscriptions,
@@ -173,6 +166,7 @@ export function createDeliveryParts(dependencies: DeliveryPartsDependencies): De
     deliveryVerdicts: verdicts,
     deliveryWork,
     liveSubscriptions,
-    chores: chores.map((chore) => createRecurring({ ...chore, everyMs: reconcileEveryMs, logger })),
+    close: deliveryWork.close,
+    jobs: jobs.map((job) => createRecurring({ ...job, everyMs: reconcileEveryMs, logger })),
   }
 }

@@ -1,0 +1,105 @@
+import { createRecurring, type Recurring } from '../concurrency/recurring.ts'
+import type { CoreKit } from '../kit.ts'
+import type { LogService } from '../log/service.ts'
+import type { VisitorService } from '../sessions/service.ts'
+import type { WorkspaceService } from '../workspaces/service.ts'
+import { type ConversationAccess, createConversationAccess } from './conversation-access.ts'
+import { type ConversationSummaries, createConversationSummaries } from './conversation-summaries.ts'
+import { type Conversations, createConversations } from './conversations.ts'
+import { createInbox, type Inbox } from './inbox.ts'
+import { createInboxWatch, type InboxWatch } from './inbox-watch.ts'
+import { createMessageStates, type MessageStates } from './message-states.ts'
+import { createMessages, type Messages } from './messages.ts'
+import { createTyping, type Typing } from './typing.ts'
+
+/** Conversations: messages and their states, typing, assignments and the operators' inbox. */
+export interface ConversationService {
+  messages: Messages
+  typing: Typing
+  states: MessageStates
+  conversationDesk: Conversations
+  conversationAccess: ConversationAccess
+  conversationSummaries: ConversationSummaries
+  inbox: Inbox
+  inboxWatch: InboxWatch
+  jobs: Recurring[]
+  /** Resolves when every background write is done. */
+  drain(): Promise<void>
+}
+
+const typingEveryMs = 500
+const reconcileEveryMs = 10_000
+const missedMessagesEveryMs = 3000
+
+export function createConversationService(
+  { config, stores, bus, logger, now }: CoreKit,
+  { log }: LogService,
+  { directory }: WorkspaceService,
+  { visitorAccess: access }: VisitorService,
+): ConversationService {
+  const { conversations, events } = stores
+  const conversationAccess = createConversationAccess(conversations, directory)
+  const conversationDesk = createConversations({ store: conversations, log, conversationAccess })
+  const inbox = createInbox({ conversations, events, bus, logger, now })
+  const inboxWatch = createInboxWatch({ events, conversations, bus, logger, now })
+  const typing = createTyping({
+    store: stores.typing,
+    log,
+    access,
+    conversationAccess,
+    logger,
+    now,
+    settings: { lastsMs: config.TYPING_SECONDS * 1000 },
+  })
+  const states = createMessageStates({ store: stores.messageStates, log, conversationAccess, logger, now })
+  const messages = createMessages({
+    access,
+    sessions: stores.sessions,
+    log,
+    events,
+    conversationAccess,
+    inbox,
+    typing,
+    states,
+    settings: {
+      bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
+      pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
+      historyPageMax: config.HISTORY_PAGE_MAX,
+      historyPageDefault: config.HISTORY_PAGE_DEFAULT,
+    },
+  })
+
+  async function reconcile() {
+    await states.heal()
+    await conversationDesk.heal()
+  }
+
+  return {
+    messages,
+    typing,
+    states,
+    conversationDesk,
+    conversationAccess,
+    conversationSummaries: createConversationSummaries({ sessions: stores.sessions, events }),
+    inbox,
+    inboxWatch,
+    jobs: [
+      createRecurring({ name: 'expiry of typing', everyMs: typingEveryMs, run: typing.endOverdue, logger }),
+      createRecurring({
+        name: 'reconciliation of conversations',
+        everyMs: reconcileEveryMs,
+        run: reconcile,
+        logger,
+      }),
+      createRecurring({
+        name: 'check for missed messages',
+        everyMs: missedMessagesEveryMs,
+        run: inboxWatch.check,
+        logger,
+      }),
+    ],
+    async drain() {
+      await Promise.all([typing.drain(), states.drain()])
+    },
+  }
+}

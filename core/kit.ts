@@ -1,0 +1,24 @@
+import type { Logger } from 'pino'
+import type { Bus } from './bus.ts'
+import type { CoreConfig } from './config.ts'
+import type { Idempotency } from './idempotency.ts'
+import type { Keyring } from './keys/keyring.ts'
+import type { SecretBox } from './keys/secret-box.ts'
+import type { CoreMetrics } from './metrics.ts'
+import type { Stores } from './store/stores.ts'
+
+/** What every module of the core is made from. */
+export interface CoreKit {
+  config: CoreConfig
+  stores: Stores
+  bus: Bus
+  keyring: Keyring
+  secretBox: SecretBox
+  idempotency: Idempotency
+  metrics: CoreMetrics
+  logger: Logger
+  /** Milliseconds since 1970. */
+  now: () => number
+  /** Chance, 0 to less than 1. */
+  random: () => number
+}
