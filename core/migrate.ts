@@ -1,4 +1,4 @@
-// Brings the database up to date: `npm run migrate`. Its flags are in docs/administration.md.
+// Brings the database up to date: `npm run migrate`. docs/operating.md lists its flags.
 import { parseArgs } from 'node:util'
 import { createLogger } from '../observability/logger.ts'
 import { readCoreConfig } from './config.ts'

@@ -1,7 +1,7 @@
 import { type Logger, pino } from 'pino'
 
 /**
- * JSON lines on standard output, the same shape for each part (docs/observability.md). What must not be in a log is not handed
+ * JSON lines on standard output, the same shape for each part (docs/operating.md). What must not be in a log is not handed
  * to it; redaction is the second line of defence.
  */
 export function createLogger(part: string, level: string): Logger {

@@ -1,12 +1,10 @@
-// Writes the tables of docs/observability.md from the declarations of the metrics: `npm run docs:metrics`.
-import { readFileSync, writeFileSync } from 'node:fs'
+// Writes docs/metrics.md from the declarations of the metrics: `npm run docs:metrics`.
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createCoreMetrics } from '../core/metrics.ts'
 import { createDeliveryMetrics } from '../delivery/metrics.ts'
 import { createGatewayMetrics } from '../gateway/metrics.ts'
 import { declarationsOf, type MetricDeclaration } from '../observability/metrics.ts'
-
-const path = join(import.meta.dirname, '../docs/observability.md')
 
 /** Every metric of the three parts. */
 export function allMetrics(): MetricDeclaration[] {
@@ -18,12 +16,16 @@ export function allMetrics(): MetricDeclaration[] {
 const row = ({ name, type, labelNames, help }: MetricDeclaration) =>
   `| \`${name}\` | ${type} | ${labelNames.map((label) => `\`${label}\``).join(', ')} | ${help} |`
 
-/** A document with the table between its two marks as the declarations have it. */
-export function withMetrics(document: string): string {
-  const [before, after] = [document.indexOf('<!-- metrics -->'), document.indexOf('<!-- /metrics -->')]
-  if (before < 0 || after < before) throw new Error('the marks of the table of metrics are missing')
-  const table = ['| Metric | Kind | Labels | What it says |', '|---|---|---|---|', ...allMetrics().map(row)].join('\n')
-  return `${document.slice(0, before)}<!-- metrics -->\n\n${table}\n\n${document.slice(after)}`
+export function metricsDocument(): string {
+  return `# Metrics
+
+Served at \`GET /metrics\` on \`METRICS_PORT\` ([operating](operating.md#watch)), beside the usual \`process_…\` and \`nodejs_…\` metrics.
+Written from the code by \`npm run docs:metrics\`.
+
+| Metric | Kind | Labels | Meaning |
+|---|---|---|---|
+${allMetrics().map(row).join('\n')}
+`
 }
 
-if (import.meta.main) writeFileSync(path, withMetrics(readFileSync(path, 'utf8')))
+if (import.meta.main) writeFileSync(join(import.meta.dirname, '../docs/metrics.md'), metricsDocument())

@@ -37,7 +37,7 @@ export const environmentReaders: Record<string, string> = {
   'bench/processes.ts': 'hands PATH and the like on to the processes that it starts, and nothing else',
   'deploy/compose/init-replica-set.js': 'is run by mongosh in a container, which is told its secrets so',
   'test/deployment/image.ts': 'hands PATH and the like on to the commands of the Dockerfile, and nothing else',
-  'test/documents/operations.test.ts': 'hands PATH and the like on to the commands of the document, and nothing else',
+  'test/documents/operating.test.ts': 'hands PATH and the like on to the commands of the document, and nothing else',
   'test/support/chromium.ts': 'hands the environment on to the browser, whose fonts it may have to name',
   'test/chaos/moved-clock.ts': 'is loaded before everything else, and told by the suite which file holds its clock',
   'test/support/spawned-process.ts': 'hands PATH and the like on to the processes that it starts, and nothing else',

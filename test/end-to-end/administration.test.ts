@@ -64,7 +64,7 @@ describe('npm run migrate', () => {
 
 describe('the administration command', () => {
   it('does what its document says, as it is printed there', async () => {
-    const text = readFileSync(join(root, 'docs/administration.md'), 'utf8')
+    const text = readFileSync(join(root, 'docs/operating.md'), 'utf8').split('\n## Administer')[1]!
     const scripts = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, script]) => script).join('\n')
     const folder = mkdtempSync(join(tmpdir(), 'administration-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

@@ -26,12 +26,13 @@ async function runInShell(script: string, env: Record<string, string>): Promise<
 }
 
 it.skipIf(!existsSync('/usr/bin/curl'))(
-  'docs/operations.md leads to a service that takes and keeps messages',
+  'docs/operating.md installs a service that accepts and keeps messages',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'service-operations-'))
     afterAll(() => rm(folder, { recursive: true, force: true }))
-    const text = await readFile(join(root, 'docs/operations.md'), 'utf8')
-    const blocks = [...text.matchAll(/```sh\n(#[^\n]*\n[\s\S]*?)```/g)].map(([, block = '']) => block)
+    const text = await readFile(join(root, 'docs/operating.md'), 'utf8')
+    const section = text.split('\n## Install by hand')[1]!.split('\n## ')[0]!
+    const blocks = [...section.matchAll(/```sh\n(#[^\n]*\n[\s\S]*?)```/g)].map(([, block = '']) => block)
     let script = blocks.join('\n')
     for (const port of ['8090', '8091', '8082', '8083', '8092'])
       script = script.replaceAll(port, String(await freePort()))
