@@ -1,3 +1,4 @@
+import { operationKeys } from '../../core/log/operation-keys.ts'
 import type { Database } from '../../core/store/database.ts'
 import type { BenchVisitor } from '../visitors.ts'
 
@@ -29,7 +30,7 @@ export async function fillStore(
     sequence,
     type: 'message.accepted' as const,
     occurredAt: new Date(),
-    operationKey: `${sessionId} seed-${sequence}`,
+    operationKey: operationKeys.visitorMessage(sessionId, `seed-${sequence}`),
     inputHash: 'n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg',
     message: {
       messageId: `msg_${conversationId.slice(4)}${sequence}`,

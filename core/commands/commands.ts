@@ -4,6 +4,7 @@ import { hashInput } from '../idempotency.ts'
 import { newId } from '../ids.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { CommandEventType } from '../log/log-events.ts'
+import { operationKeys } from '../log/operation-keys.ts'
 import { field, integer, line, operationId, validate } from '../rules.ts'
 import type { Repeatable } from '../sessions/session-content.ts'
 import type { Sessions } from '../sessions/sessions.ts'
@@ -89,7 +90,8 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
     validate(field('/clientOperationId', clientOperationId, operationId))
     const session = await sessions.find(sessionId, workspaceId)
     const commandId = newId(kind === 'navigation' ? 'cmd' : 'scr')
-    const operation = clientOperationId ?? commandId
+    // No operator can choose it: a chosen one has no space.
+    const operation = clientOperationId ?? `own ${commandId}`
     const inputHash = hashInput({ kind, ...input })
     const earlier = await store.findOperation(sessionId, operation)
     if (earlier) return repeat(earlier, inputHash)
@@ -141,7 +143,14 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
   /** Its operation key makes each event of a command one, whoever writes it how often. */
   async function tell(command: Command, type: CommandEventType, data: Record<string, unknown>) {
     const { conversationId, sessionId, commandId } = command
-    await log.append({ conversationId, sessionId, type, operationKey: `${commandId} ${type}`, inputHash: type, data })
+    await log.append({
+      conversationId,
+      sessionId,
+      type,
+      operationKey: operationKeys.command(commandId, type),
+      inputHash: type,
+      data,
+    })
   }
 
   function announce(command: Command): Promise<void> {

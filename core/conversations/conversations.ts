@@ -1,5 +1,6 @@
 import type { EventLog } from '../log/event-log.ts'
 import type { Agent } from '../log/log-events.ts'
+import { operationKeys } from '../log/operation-keys.ts'
 import { agentIssues, validate } from '../rules.ts'
 import type { Assignment, Conversation, ConversationStore } from '../store/conversations.ts'
 import type { ConversationAccess } from './conversation-access.ts'
@@ -37,7 +38,7 @@ export function createConversations(dependencies: {
     await log.append({
       conversationId,
       type: agent ? 'agent.assigned' : 'agent.unassigned',
-      operationKey: `assignment ${version}`,
+      operationKey: operationKeys.assignment(version),
       inputHash: 'assignment',
       ...(concerned && { data: { agent: concerned } }),
     })

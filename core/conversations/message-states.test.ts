@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { CoreContext } from '../context.ts'
+import { operationKeys } from '../log/operation-keys.ts'
 import { answer, send, type TestVisitor, testCores } from '../test-cores.ts'
 
 const cores = testCores(2)
@@ -82,7 +83,7 @@ describe('delivery states', () => {
       sequence: 2,
       type: 'message.state.changed',
       occurredAt: new Date(cores.now()),
-      operationKey: `state ${messageId} delivered`,
+      operationKey: operationKeys.messageState(messageId, 'delivered'),
       inputHash: 'delivered',
       data: { messageId, clientOperationId: 'one', state: 'delivered' },
       messageSequence: 1,

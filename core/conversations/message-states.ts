@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { LogEvent, MessageState } from '../log/log-events.ts'
+import { operationKeys } from '../log/operation-keys.ts'
 import { field, oneOf, validate } from '../rules.ts'
 import type { MessageStateChange, MessageStateStore } from '../store/message-states.ts'
 import type { ConversationAccess } from './conversation-access.ts'
@@ -58,7 +59,7 @@ export function createMessageStates(dependencies: {
         return log.append({
           conversationId,
           type: 'message.state.changed',
-          operationKey: `state ${messageId} ${state}`,
+          operationKey: operationKeys.messageState(messageId, state),
           inputHash: state,
           data: { messageId, ...(clientOperationId === undefined ? {} : { clientOperationId }), state },
           messageSequence: sequence,

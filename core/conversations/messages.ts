@@ -5,6 +5,7 @@ import { hashInput } from '../idempotency.ts'
 import { newId } from '../ids.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { Agent, LogEvent } from '../log/log-events.ts'
+import { operationKeys } from '../log/operation-keys.ts'
 import { field, integer, locale, messageBody, oneOf, operationId, text, url, validate } from '../rules.ts'
 import { minimisePageContext, type PageContext, pageContextIssues } from '../sessions/page-context.ts'
 import type { VisitorAccess, VisitorCredentials } from '../sessions/visitor-access.ts'
@@ -71,14 +72,6 @@ export interface Messages {
   listForVisitor(credentials: VisitorCredentials, query: PageQuery): Promise<MessagePage>
   /** Errors: NotFound, ValidationFailed. */
   list(conversationId: string, query: PageQuery, workspaceId?: string): Promise<MessagePage>
-}
-
-const agentPrefix = 'agent '
-
-/** The client operation id of an agent's message; undefined for everything else. */
-export function agentOperationOf({ type, operationKey }: LogEvent): string | undefined {
-  if (type !== 'message.received' || !operationKey?.startsWith(agentPrefix)) return undefined
-  return operationKey.slice(agentPrefix.length)
 }
 
 export interface MessagesDependencies {
@@ -188,7 +181,7 @@ export function createMessages({
       const sent = await log.append({
         conversationId,
         type: 'message.accepted',
-        operationKey: `${sessionId} ${clientOperationId}`,
+        operationKey: operationKeys.visitorMessage(sessionId, clientOperationId),
         inputHash: hashInput(input),
         message: {
           messageId: newId('msg'),
@@ -218,7 +211,7 @@ export function createMessages({
       const sent = await log.append({
         conversationId,
         type: 'message.received',
-        operationKey: `${agentPrefix}${input.clientOperationId}`,
+        operationKey: operationKeys.agentMessage(input.clientOperationId),
         inputHash: hashInput(input),
         message: {
           messageId: newId('msg'),

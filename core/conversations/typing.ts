@@ -5,6 +5,7 @@ import { ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { Agent, Author, LogEvent, TypingType } from '../log/log-events.ts'
+import { operationKeys } from '../log/operation-keys.ts'
 import { agentIssues, validate } from '../rules.ts'
 import type { VisitorAccess, VisitorCredentials } from '../sessions/visitor-access.ts'
 import type { TypingStore, TypingTurn } from '../store/typing.ts'
@@ -55,7 +56,7 @@ export function createTyping(dependencies: {
   let ended = new Map<string, Date>()
 
   function write({ conversationId, turnId, author }: TypingTurn, type: TypingType, step: string) {
-    const operationKey = `typing ${turnId} ${step}`
+    const operationKey = operationKeys.typing(turnId, step)
     return log.append({ conversationId, type, operationKey, inputHash: step, transient: true, data: { author } })
   }
 

@@ -4,6 +4,7 @@ import type { Idempotency } from '../idempotency.ts'
 import { plannedId } from '../ids.ts'
 import { type Keyring, keyedHash } from '../keys/keyring.ts'
 import type { EventLog } from '../log/event-log.ts'
+import { operationKeys } from '../log/operation-keys.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { firstGrantOf, newConversation, newSession, type SessionLifetimes } from '../sessions/new-session.ts'
 import {
@@ -92,7 +93,13 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     await wakeups.stateChanged(sessionId)
     const { conversationId, renewal } = settled
     const type = 'session.identified'
-    await log.append({ conversationId, type, sessionId, operationKey: `${sessionId} ${type}`, inputHash: type })
+    await log.append({
+      conversationId,
+      type,
+      sessionId,
+      operationKey: operationKeys.session(sessionId, type),
+      inputHash: type,
+    })
     const stays = joins && conversationId === session.conversationId && !(await isOlder(settled))
     const grant = { ...times, generation: renewal.generation }
     return contents.issue(settled, grant, { state: stays ? 'new' : 'continued' })

@@ -8,6 +8,7 @@ import { createEventStore, type EventStore } from '../store/events.ts'
 import { createEventLog, type EventDraft, type EventLog } from './event-log.ts'
 import type { LogEvent } from './log-events.ts'
 import { createLogHeads } from './log-heads.ts'
+import { operationKeys } from './operation-keys.ts'
 
 const { uri, name } = testDatabase()
 let database: Database
@@ -27,7 +28,7 @@ function draft(conversationId: string, operation: string, body = operation): Eve
   return {
     conversationId,
     type: 'message.accepted',
-    operationKey: `ses_1 ${operation}`,
+    operationKey: operationKeys.visitorMessage('ses_1', operation),
     inputHash: body,
     message: { messageId: newId('msg'), author: { kind: 'visitor' }, body, contentType: 'text', state: 'queued' },
   }

@@ -1,3 +1,5 @@
+import type { OperationKey } from './operation-keys.ts'
+
 /** The event log's own terms (specification, section 6; contract, section 4). */
 
 export type MessageState = 'queued' | 'sent' | 'delivered' | 'read' | 'failed'
@@ -61,7 +63,7 @@ export interface LogEvent {
   /** Set when the event concerns one session: only that session's streams carry it. */
   sessionId?: string
   /** The logical operation that made it; unique in the conversation. */
-  operationKey?: string
+  operationKey?: OperationKey
   /** Hash of the operation's input, to tell a repeat from a conflict. */
   inputHash?: string
   message?: Message

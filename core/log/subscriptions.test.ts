@@ -11,6 +11,7 @@ import type { Session } from '../store/sessions.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import type { LogEvent } from './log-events.ts'
 import { createLogHeads } from './log-heads.ts'
+import { operationKeys } from './operation-keys.ts'
 import { createReplayWindow } from './replay-window.ts'
 import {
   createSubscriptions,
@@ -93,7 +94,7 @@ async function append(log: EventLog, conversationId: string, body: string) {
   const { event } = await log.append({
     conversationId,
     type: 'message.received',
-    operationKey: `agent ${body}`,
+    operationKey: operationKeys.agentMessage(body),
     inputHash: body,
     message,
   })
@@ -198,7 +199,7 @@ describe('a stream', () => {
       conversationId,
       type: 'session.revoked',
       sessionId: 'ses_own',
-      operationKey: 'ses_own session.revoked',
+      operationKey: operationKeys.session('ses_own', 'session.revoked'),
       inputHash: '',
     })
     await append(streams.local, conversationId, 'later')

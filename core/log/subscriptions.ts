@@ -4,7 +4,7 @@ import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { EventStore } from '../store/events.ts'
 import type { Session } from '../store/sessions.ts'
 import { createFeeds, type Feed } from './feeds.ts'
-import { encodeEvent, endsSession, type LogEvent } from './log-events.ts'
+import { encodeEvent, endsSession, type LogEvent, type SessionEndType } from './log-events.ts'
 import { type ReplayWindow, replayPage } from './replay-window.ts'
 
 /** An event as it goes out, encoded once for all its readers. */
@@ -41,6 +41,8 @@ export interface Subscription {
   isOpen: boolean
   /** The session has gone to another conversation. */
   isElsewhere: boolean
+  /** The session is over, and the log tells those that have not come to `sequence`. */
+  over?: { type: SessionEndType; sequence: number }
 }
 
 /** Characters after which a replay waits for the reader. */
@@ -71,8 +73,11 @@ export interface Subscriptions {
   close(subscription: Subscription): void
   /** Tells the streams of a session that follow another conversation's log to begin anew, and ends them. */
   sessionIsIn(sessionId: string, conversationId: string): void
-  /** Ends the streams of a session that was erased: there is no log any more that could tell them. */
-  sessionIsGone(sessionId: string): void
+  /**
+   * Ends the streams of a session that is over. Those that have not come to `event`, its end in the log, end when the log brings
+   * it; left out: the log brings it to none.
+   */
+  sessionIsOver(sessionId: string, type: SessionEndType, event?: LogEvent): void
   /** Calls the observer for each subscription from now on. */
   observe(observer: SubscriptionObserver): void
   /** Compares the next part of the followed logs with their ends; all of them within `checkSteps` calls. */
@@ -179,6 +184,16 @@ export function createSubscriptions({
     end(subscription)
   }
 
+  /** Ends an open stream whose session is over, unless the log brings the end; false when the stream goes on. */
+  function endIfOver(subscription: Subscription): boolean {
+    const { id, sink, epoch, feed, isOpen, position, over } = subscription
+    if (!over || !isOpen || position < over.sequence) return false
+    const { conversationId, through: sequence } = feed
+    sink.event([id], encode({ conversationId, sequence, type: over.type, occurredAt: new Date(now()) }, epoch))
+    end(subscription)
+    return true
+  }
+
   /** Sends one event of a replay if it is for the reader; its length. */
   function send(subscription: Subscription, event: LogEvent): number {
     subscription.position = event.sequence
@@ -252,7 +267,7 @@ export function createSubscriptions({
           subscription.position = verdict.sequence
           sink.opened(id, session, { epoch, sequence: verdict.sequence })
           subscription.isOpen = true
-          if (subscription.isElsewhere) beginAnew(subscription)
+          if (!endIfOver(subscription) && subscription.isElsewhere) beginAnew(subscription)
           void replay(subscription, verdict.page && { page: verdict.page, through })
         } else {
           metrics.streamResets.inc({ reason: verdict.reason })
@@ -284,18 +299,11 @@ export function createSubscriptions({
       }
     },
 
-    sessionIsGone(sessionId) {
+    sessionIsOver(sessionId, type, event) {
+      if (event) feeds.advanced(event.conversationId, event.sequence)
       for (const subscription of [...(bySession.get(sessionId) ?? [])]) {
-        const { id, sink, epoch, feed } = subscription
-        if (!subscription.isOpen) continue
-        const event: LogEvent = {
-          conversationId: feed.conversationId,
-          sequence: feed.through,
-          type: 'session.revoked',
-          occurredAt: new Date(now()),
-        }
-        sink.event([id], encode(event, epoch))
-        end(subscription)
+        subscription.over = { type, sequence: event?.sequence ?? 0 }
+        endIfOver(subscription)
       }
     },
 

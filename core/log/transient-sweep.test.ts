@@ -4,6 +4,7 @@ import { createEventStore } from '../store/events.ts'
 import { send, type TestVisitor, testCores } from '../test-cores.ts'
 import { createEventLog } from './event-log.ts'
 import { createLogHeads } from './log-heads.ts'
+import { operationKeys } from './operation-keys.ts'
 import { createReplayWindow } from './replay-window.ts'
 
 const hour = 3_600_000
@@ -27,7 +28,7 @@ const sequencesOf = async ({ conversationId }: TestVisitor) =>
 const draft = ({ conversationId }: TestVisitor, text: string) => ({
   conversationId,
   type: 'message.received' as const,
-  operationKey: `agent ${text}`,
+  operationKey: operationKeys.agentMessage(text),
   inputHash: text,
   message: {
     messageId: text,

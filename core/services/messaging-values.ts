@@ -10,8 +10,9 @@ import {
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { ConversationSummary } from '../conversations/conversation-summaries.ts'
 import { stateOf } from '../conversations/message-states.ts'
-import { agentOperationOf, type MessagePage } from '../conversations/messages.ts'
+import type { MessagePage } from '../conversations/messages.ts'
 import type { Agent, LogEvent } from '../log/log-events.ts'
+import { agentOperationIn } from '../log/operation-keys.ts'
 import type { Conversation } from '../store/conversations.ts'
 
 export function toMessage(event: LogEvent): Message {
@@ -48,7 +49,7 @@ export function toConversation(
 
 export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEventSchema> {
   const { sequence, type, occurredAt, message, data } = event
-  const operation = message && agentOperationOf(event)
+  const operation = message && agentOperationIn(event.operationKey)
   return {
     sequence,
     type,

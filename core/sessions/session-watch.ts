@@ -1,8 +1,11 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
 import { createRounds } from '../concurrency/rounds.ts'
+import { unavailable } from '../errors.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { SessionEndType } from '../log/log-events.ts'
+import { operationKeys } from '../log/operation-keys.ts'
 import type { Subscriptions } from '../log/subscriptions.ts'
 import type { Session } from '../store/sessions.ts'
 import type { SessionEnd, VisitorAccess } from './visitor-access.ts'
@@ -22,14 +25,17 @@ const endTypes: Record<SessionEnd, SessionEndType> = {
   closed: 'session.closed',
 }
 
+/** How long the log has to take the end of a session before the streams end without it, in milliseconds. */
+const endWriteMs = 400
+
 /**
- * Ends the streams of sessions that are over: the end is an event in the log, written once by whichever process sees it
- * first, and each stream ends after it.
+ * Ends the streams of sessions that are over. The end is an event in the log, written once by the process that sees it first,
+ * and each stream ends after it. A stream to which the log does not bring the end is ended by its own core.
  */
 export function createSessionWatch(dependencies: {
   access: Pick<VisitorAccess, 'endOf' | 'isStill'>
   log: EventLog
-  subscriptions: Pick<Subscriptions, 'observe' | 'sessionIsIn' | 'sessionIsGone'>
+  subscriptions: Pick<Subscriptions, 'observe' | 'sessionIsIn' | 'sessionIsOver'>
   bus: Bus
   logger: Logger
   now: () => number
@@ -45,7 +51,7 @@ export function createSessionWatch(dependencies: {
     if (!entry) return
     try {
       const { end, grantExpiresAt, conversationId } = await access.endOf(sessionId)
-      if (conversationId === undefined) return subscriptions.sessionIsGone(sessionId)
+      if (conversationId === undefined) return subscriptions.sessionIsOver(sessionId, 'session.revoked')
       entry.session = { ...entry.session, conversationId }
       subscriptions.sessionIsIn(sessionId, conversationId)
       if (grantExpiresAt) entry.expiresAt = grantExpiresAt.getTime()
@@ -58,7 +64,19 @@ export function createSessionWatch(dependencies: {
 
   async function writeEnd({ sessionId, conversationId }: Session, end: SessionEnd) {
     const type = endTypes[end]
-    await log.append({ conversationId, type, sessionId, operationKey: `${sessionId} ${type}`, inputHash: type })
+    const operationKey = operationKeys.session(sessionId, type)
+    const written = new AbortController()
+    const writing = log.append({ conversationId, type, sessionId, operationKey, inputHash: type })
+    const tooLate = delay(endWriteMs, undefined, { signal: written.signal }).then(() => Promise.reject(unavailable()))
+    try {
+      const { event } = await Promise.race([writing, tooLate])
+      subscriptions.sessionIsOver(sessionId, type, event)
+    } catch (error) {
+      logger.warn({ reason: (error as Error).name }, 'session end not written; ending its streams here')
+      subscriptions.sessionIsOver(sessionId, type)
+    } finally {
+      written.abort()
+    }
   }
 
   async function checkMany(sessionIds: string[]) {

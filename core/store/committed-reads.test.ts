@@ -1,6 +1,7 @@
 import { MongoClient } from 'mongodb'
 import { afterAll, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
+import { operationKeys } from '../log/operation-keys.ts'
 import { collectionsOf } from './database.ts'
 import { createEventStore } from './events.ts'
 
@@ -20,7 +21,10 @@ it.each<[string, () => Promise<unknown>]>([
   ['its oldest event', () => events.oldestSequence(conversationId, { since: new Date(0), newest: 10 })],
   ['a page of history', () => events.messages({ conversationId, limit: 10 })],
   ['the first message', () => events.firstMessage(conversationId)],
-  ['the answer to a repeat', () => events.findOperations([{ conversationId, operationKey: 'x' }])],
+  [
+    'the answer to a repeat',
+    () => events.findOperations([{ conversationId, operationKey: operationKeys.agentMessage('x') }]),
+  ],
   ['an inbox’s last messages', () => events.at([{ conversationId, sequence: 1 }])],
 ])('reads %s of what no failover takes back', async (_, read) => {
   const concerns: unknown[] = []

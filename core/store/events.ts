@@ -1,5 +1,6 @@
 import { type BulkWriteResult, type Collection, MongoBulkWriteError, ObjectId, type WithId } from 'mongodb'
 import type { LogEvent } from '../log/log-events.ts'
+import type { OperationKey } from '../log/operation-keys.ts'
 import { duplicateIndex } from './faults.ts'
 
 export type EventDocument = LogEvent
@@ -27,7 +28,7 @@ export interface EventStore {
    */
   insert(events: LogEvent[]): Promise<InsertOutcome[]>
   /** The events that operations left behind, in no order. */
-  findOperations(operations: { conversationId: string; operationKey: string }[]): Promise<LogEvent[]>
+  findOperations(operations: { conversationId: string; operationKey: OperationKey }[]): Promise<LogEvent[]>
   /**
    * The last event's place in each conversation that has one, with what it says of the conversation. By the latest that is
    * known, for a writer's guess: the unique index decides, and what a failover takes back it takes with all that came

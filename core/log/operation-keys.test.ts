@@ -1,0 +1,78 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { newId } from '../ids.ts'
+import { operationId } from '../rules.ts'
+import { agentOperationIn, operationKeys } from './operation-keys.ts'
+
+const eventTypes = [
+  'session.revoked',
+  'session.expired',
+  'session.closed',
+  'session.identified',
+  'visitor.banned',
+  'connection.disabled',
+  'navigation.requested',
+  'screenshot.cancelled',
+] as const
+const ids = (['ses', 'ses', 'msg', 'msg', 'typ', 'cmd', 'scr'] as const).map((prefix) => newId(prefix))
+const states = ['sent', 'delivered', 'read'] as const
+const writers = Object.keys(operationKeys)
+
+const idOf = (...prefixes: string[]) => fc.constantFrom(...ids.filter((id) => prefixes.includes(id.slice(0, 3))))
+const type = fc.constantFrom(...eventTypes)
+/** What a visitor or an agent may choose: among it every word that the service writes. */
+const chosen = fc.oneof(
+  fc.constantFrom(
+    ...ids,
+    ...eventTypes,
+    ...states,
+    ...writers,
+    'agent',
+    'state',
+    'stopped',
+    '1',
+    'ses_1:session.revoked',
+  ),
+  fc.stringMatching(/^[A-Za-z0-9._:-]{1,128}$/),
+)
+const key = fc.oneof(
+  fc.tuple(fc.constant('visitorMessage' as const), idOf('ses'), chosen),
+  fc.tuple(fc.constant('agentMessage' as const), chosen),
+  fc.tuple(fc.constant('session' as const), idOf('ses'), type),
+  fc.tuple(fc.constant('messageState' as const), idOf('msg'), fc.constantFrom(...states)),
+  fc.tuple(fc.constant('assignment' as const), fc.nat(20)),
+  fc.tuple(fc.constant('typing' as const), idOf('typ'), fc.constantFrom('stopped', 'started 0', 'started 1')),
+  fc.tuple(fc.constant('command' as const), idOf('cmd', 'scr'), type),
+)
+const make = ([writer, ...parts]: [keyof typeof operationKeys, ...unknown[]]) =>
+  (operationKeys[writer] as (...parts: unknown[]) => string)(...parts)
+
+it('gives two operations one key only when they are the same operation of the same writer', () => {
+  fc.assert(
+    fc.property(fc.array(key, { minLength: 2, maxLength: 60 }), (operations) => {
+      const byKey = Map.groupBy(operations, make)
+      for (const same of byKey.values()) for (const each of same) expect(each).toEqual(same[0])
+    }),
+    { numRuns: 500 },
+  )
+})
+
+it('accepts no chosen operation id with white space in it', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary-ascii' }), (text) => operationId(text) !== undefined || !/\s/.test(text)),
+  )
+})
+
+it('makes the keys of visitors and agents as the first version did', () => {
+  expect(operationKeys.visitorMessage('ses_1', 'op')).toBe('ses_1 op')
+  expect(operationKeys.agentMessage('op')).toBe('agent op')
+})
+
+it('finds the operation id in the key of an agent’s message, and none in any other key', () => {
+  fc.assert(
+    fc.property(key, (operation) => {
+      const found = agentOperationIn(make(operation) as ReturnType<typeof operationKeys.agentMessage>)
+      expect(found).toBe(operation[0] === 'agentMessage' ? operation[1] : undefined)
+    }),
+  )
+})

@@ -1,0 +1,197 @@
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import type { Collection } from 'mongodb'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { testDatabase } from '../test/support/test-database.ts'
+import { until } from '../test/support/until.ts'
+import type { EventType } from './log/log-events.ts'
+import { operationId } from './rules.ts'
+import type { SessionContent } from './sessions/session-content.ts'
+import type { Collections } from './store/database.ts'
+import { indexes } from './store/indexes.ts'
+import { site, startTestCores, type TestCores } from './test-core-context.ts'
+
+const database = testDatabase()
+let cores: TestCores
+let subscriptionId: string
+let leadId: string
+const operator = { subject: 'ada' }
+
+beforeAll(async () => {
+  cores = await startTestCores(database, { env: { DELIVERY_ALLOWED_CIDRS: '127.0.0.0/8' } })
+  const { core, publicSiteKey, workspaceId } = cores
+  const capabilities = { offlineForm: true, preChatForm: true, navigation: true, screenshots: true, typing: true }
+  await core.workspaces.updateInstallation(publicSiteKey, { capabilities, forms: { offline: [] } }, undefined)
+  const settings = { workspaceId, destinationUrl: 'http://127.0.0.1:9/', mappedFields: [], automatic: true }
+  subscriptionId = (await core.leadSubscriptions.create(settings, operator)).subscription.subscriptionId
+  leadId = await core.leads.capture({ workspaceId, source: 'test', fields: {} }, undefined)
+})
+afterAll(() => cores.stop())
+
+/** The latest values that are unique somewhere: of each unique index the last field, and every id. */
+async function uniqueValues(): Promise<string[]> {
+  const { collections } = cores.core.database
+  const places = [
+    ...Object.keys(collections).map((name) => [name, '_id'] as const),
+    ...indexes.filter(([, , { unique }]) => unique).map(([name, keys]) => [name, Object.keys(keys).at(-1)!] as const),
+  ]
+  const found = places.map(async ([name, field]) => {
+    const collection = collections[name as keyof Collections] as unknown as Collection
+    return (await collection.find().sort({ $natural: -1 }).limit(20).toArray()).map((document) => document[field])
+  })
+  return (await Promise.all(found)).flat().filter((value) => typeof value === 'string')
+}
+
+interface Scene {
+  session: SessionContent
+  /** What was chosen, by who chose it. */
+  used: Set<string>
+  assignments: number
+}
+
+type Chooser = (scene: Scene, value: string) => Promise<boolean>
+
+/** Each uses a value as the name of an operation, and resolves to whether the service took it for a repeat. */
+const choosers: Record<string, Chooser> = {
+  'visitor message': async ({ session }, key) => (await cores.send(session, 'x', { key })).replayed,
+  'agent message': async ({ session: { conversationId } }, clientOperationId) =>
+    (await cores.core.messages.sendAsAgent({ conversationId, clientOperationId, body: 'x' })).replayed,
+  form: async ({ session }, idempotencyKey) =>
+    (await cores.core.leads.submitForm({ ...credentialsOf(session), form: 'offline', fields: {}, idempotencyKey }))
+      .replayed,
+  page: async ({ session }, idempotencyKey) =>
+    (await cores.core.sessions.reportPage({ ...credentialsOf(session), pageContext: { url: site }, idempotencyKey }))
+      .replayed,
+  panel: async ({ session }, idempotencyKey) =>
+    (await cores.core.sessions.close({ ...credentialsOf(session), scope: 'panel', idempotencyKey })).replayed,
+  navigation: async ({ session: { sessionId } }, clientOperationId) =>
+    (await cores.core.commands.requestNavigation({ sessionId, url: `${site}/a`, clientOperationId }, operator))
+      .replayed,
+  'delivery of a lead': async (_, idempotencyKey) =>
+    (await cores.core.deliveries.createAttempt({ leadId, subscriptionId, idempotencyKey }, operator)).existing,
+  /** A nonce counts once, so the repeat is left out. */
+  async identification(_, value) {
+    const jti = value.padEnd(8, '.')
+    if (usedOnSite.has(`identification ${value}`)) return true
+    const session = await cores.newSession(cores.core, value)
+    await cores.identify(session, await cores.sign({ sub: value, jti }), { key: value })
+    return false
+  },
+}
+/** These choose for the whole site, in every run. */
+const siteWide = new Set(['delivery of a lead', 'identification'])
+const usedOnSite = new Set<string>()
+
+/** What the service names by itself, with the type of the event that must come into the log each time. */
+const writers: Record<string, { type: EventType; act(scene: Scene): Promise<unknown> }> = {
+  navigation: {
+    type: 'navigation.requested',
+    act: ({ session: { sessionId } }) =>
+      cores.core.commands.requestNavigation({ sessionId, url: `${site}/b` }, operator),
+  },
+  screenshot: {
+    type: 'screenshot.cancelled',
+    async act({ session: { sessionId } }) {
+      const { content } = await cores.core.commands.requestScreenshot({ sessionId }, operator)
+      await cores.core.commands.cancel(content.commandId, operator)
+    },
+  },
+  assignment: {
+    type: 'agent.assigned',
+    act(scene) {
+      scene.assignments += 1
+      const agent = { displayName: `agent ${scene.assignments}` }
+      return cores.core.conversationDesk.assign(scene.session.conversationId, agent, undefined)
+    },
+  },
+  state: {
+    type: 'message.state.changed',
+    async act({ session, used }) {
+      const { conversationId } = session
+      const key = randomUUID()
+      used.add(`visitor message ${key}`)
+      await cores.send(session, 'x', { key })
+      await cores.core.states.update({ conversationId, upToSequence: 2 ** 31 - 1, state: 'read' }, undefined)
+    },
+  },
+  typing: {
+    type: 'typing.stopped',
+    async act({ session }) {
+      for (const state of ['started', 'stopped'] as const)
+        await cores.core.typing.setByVisitor(credentialsOf(session).credentials, state)
+    },
+  },
+}
+
+const credentialsOf = ({ accessGrant }: SessionContent) => ({ credentials: { accessGrant, origin: site } })
+
+const countOf = ({ session: { conversationId } }: Scene, type: EventType) =>
+  cores.core.database.collections.events.countDocuments({ conversationId, type })
+
+/** What somebody may choose: what is unique already, its words, and the names of events. */
+async function choosable(): Promise<string[]> {
+  const values = await uniqueValues()
+  const types = ['session.revoked', 'session.identified', 'session.closed', 'visitor.banned', 'assignment', 'agent']
+  const words = values.flatMap((value) => [value, ...value.split(' ')])
+  return [...new Set([...words, ...types])].filter((value) => operationId(value) === undefined)
+}
+
+const step = fc.oneof(
+  fc.record({ choose: fc.constantFrom(...Object.keys(choosers)), pick: fc.nat() }),
+  fc.record({ write: fc.constantFrom(...Object.keys(writers)) }),
+)
+
+async function choose(scene: Scene, chooser: string, value: string) {
+  const used = siteWide.has(chooser) ? usedOnSite : scene.used
+  const name = `${chooser} ${value}`
+  const replayed = await choosers[chooser]!(scene, value)
+  expect({ name, replayed }).toEqual({ name, replayed: used.has(name) })
+  used.add(name)
+}
+
+async function write(scene: Scene, writer: string) {
+  const { type, act } = writers[writer]!
+  const before = await countOf(scene, type)
+  await act(scene)
+  expect(await countOf(scene, type)).toBeGreaterThan(before)
+}
+
+/** The service can still end the session, and its stream says so. */
+async function endSession({ session }: Scene, stream: Awaited<ReturnType<TestCores['openStream']>>) {
+  await cores.core.sessions.revoke(session.sessionId)
+  await until('the end of the stream', () => stream.ended)
+  expect(stream.types.at(-1)).toBe('session.revoked')
+}
+
+const newScene = async (): Promise<Scene> => ({ session: await cores.newSession(), used: new Set(), assignments: 0 })
+
+it('takes no value that the service made for a repeat when a visitor or an agent chooses it', async () => {
+  const before = new Set(await choosable())
+  const scene = await newScene()
+  const stream = await cores.openStream(scene.session)
+  for (const writer of Object.keys(writers)) await write(scene, writer)
+  const made = (await choosable()).filter((value) => !before.has(value) || value.includes('.'))
+  expect(made.length).toBeGreaterThan(15)
+  for (const chooser of Object.keys(choosers)) for (const value of made) await choose(scene, chooser, value)
+  for (const writer of Object.keys(writers)) await write(scene, writer)
+  await endSession(scene, stream)
+})
+
+it('keeps chosen and made values apart in any order of writers', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {
+      const scene = await newScene()
+      const stream = await cores.openStream(scene.session)
+      let values = await choosable()
+      for (const each of steps) {
+        if ('choose' in each) await choose(scene, each.choose, values[each.pick % values.length]!)
+        else {
+          await write(scene, each.write)
+          values = await choosable()
+        }
+      }
+      await endSession(scene, stream)
+    }),
+    { numRuns: 12 },
+  )
+})

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { until } from '../../test/support/until.ts'
+import { createBus } from '../bus.ts'
+import { unavailable } from '../errors.ts'
+import type { EventDraft, EventLog } from '../log/event-log.ts'
+import { startTestCores, type TestCores } from '../test-core-context.ts'
+import { createSessionWatch } from './session-watch.ts'
+
+const database = testDatabase()
+let cores: TestCores
+beforeAll(async () => {
+  cores = await startTestCores(database, { count: 2 })
+})
+afterAll(() => cores.stop())
+
+const ends = ['session.revoked', 'visitor.banned', 'connection.disabled', 'session.closed', 'session.expired']
+
+describe('the end of a session', () => {
+  it('ends its stream, although a message of the visitor is named like the event', async () => {
+    const session = await cores.newSession()
+    const stream = await cores.openStream(session)
+    for (const key of [...ends, 'session.identified']) await cores.send(session, 'a message', { key })
+    await cores.core.sessions.revoke(session.sessionId)
+    await until('the end of the stream', () => stream.ended)
+    expect(stream.types.at(-1)).toBe('session.revoked')
+  })
+
+  it('ends its stream on another core, although a message of the visitor is named like the event', async () => {
+    const session = await cores.newSession()
+    const stream = await cores.openStream(session, cores.cores[1])
+    await cores.send(session, 'a message', { key: 'visitor.banned' })
+    await cores.core.sessions.ban(session.sessionId, '')
+    await until('the end of the stream', () => stream.ended)
+    expect(stream.types.at(-1)).toBe('visitor.banned')
+  })
+
+  it('leaves identification possible, although a message of the visitor is named `session.identified`', async () => {
+    const session = await cores.newSession()
+    await cores.send(session, 'a message', { key: 'session.identified' })
+    const identified = await cores.identify(session, await cores.sign({ sub: 'customer-1' }))
+    expect(identified.identityState).toBe('verified')
+  })
+
+  it.each<[string, EventLog['append']]>([
+    ['is refused', () => Promise.reject(unavailable())],
+    ['hangs', () => new Promise(() => {})],
+    ['is found in the log, far behind the stream', async (draft) => ({ event: endAt(draft, 1), replayed: true })],
+  ])('ends the local streams within a second when the write of the end %s', async (_, append) => {
+    const session = await cores.newSession()
+    const other = await cores.newSession()
+    const others = await cores.openStream(other)
+    await cores.send(session, 'a message')
+    const { core } = cores
+    const watch = createSessionWatch({
+      access: core.visitorAccess,
+      log: { append, drain: async () => {} },
+      subscriptions: core.subscriptions,
+      bus: createBus(),
+      logger: core.logger,
+      now: cores.now,
+    })
+    const stream = await cores.openStream(session)
+    await until('the message', () => stream.types.length === 1)
+    await core.stores.sessions.end(session.sessionId, 'revoked')
+    const began = performance.now()
+    await watch.checkSome()
+    expect(stream.ended).toBe(true)
+    expect(performance.now() - began).toBeLessThan(1000)
+    expect(stream.types).toEqual(['message.accepted', 'session.revoked'])
+    expect(others.ended).toBe(false)
+  })
+})
+
+const endAt = (draft: EventDraft, sequence: number) => ({ ...draft, sequence, occurredAt: new Date() })
