@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Scheduler } from 'fast-check'
 import { pino } from 'pino'
 import { signAssertion } from '../test/support/assertion.ts'
 import type { TestDatabase } from '../test/support/test-database.ts'
@@ -8,6 +9,7 @@ import { type CoreContext, createCoreContext } from './context.ts'
 import type { SubscriptionSink } from './log/subscriptions.ts'
 import type { SessionContent } from './sessions/session-content.ts'
 import { type Collections, type Database, openDatabase } from './store/database.ts'
+import { interleavedDatabase } from './test-interleaving.ts'
 
 /** The page's origin of every test visitor. */
 export const site = 'https://shop.example'
@@ -56,6 +58,8 @@ export async function startTestCores(
     now,
     /** A core that dies after so many writes: none after that reaches the database. */
     mortalCore: (writes: number) => openCore(mortal(first.database, writes)),
+    /** A core each of whose calls to the database waits for its turn. It does not follow the others. */
+    interleavedCore: (scheduler: Scheduler) => openCore(interleavedDatabase(scheduler, first.database)),
     /** Moves the clock of all cores, in seconds. */
     advance(seconds: number) {
       ahead += seconds * 1000
@@ -100,14 +104,15 @@ export async function startTestCores(
         ({ message }) => message?.body,
       ),
 
-    /** A stream of the session's log from its beginning, as a gateway would hold it. */
-    async openStream({ accessGrant }: SessionContent, core = first) {
+    /** A stream of the session's log, from its beginning if nothing else is said, as a gateway would hold it. */
+    async openStream({ accessGrant }: SessionContent, core = first, afterSequence = 0) {
       const { session } = await core.visitorAccess.authorize({ accessGrant, origin: site })
       const [conversation] = await core.stores.conversations.find([session.conversationId])
-      const stream = { types: [] as string[], json: [] as string[], ended: false }
+      const stream = { types: [] as string[], json: [] as string[], sequences: [] as number[], ended: false }
       const sink: SubscriptionSink = {
         opened() {},
-        event(_, { type, json }) {
+        event(_, { type, json, sequence }) {
+          stream.sequences.push(sequence)
           stream.types.push(type)
           stream.json.push(json)
         },
@@ -122,7 +127,7 @@ export async function startTestCores(
         sink,
         session,
         epoch: conversation?.epoch ?? '',
-        start: { afterSequence: 0 },
+        start: { afterSequence },
       })
       return stream
     },

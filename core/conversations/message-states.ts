@@ -38,6 +38,20 @@ export function stateOf({ currentState, message }: LogEvent): MessageState {
   return currentState ?? message?.state ?? 'queued'
 }
 
+/** The messages as they are after changes that may not be applied to them yet. */
+export function withChanges(messages: LogEvent[], changes: LogEvent[]): LogEvent[] {
+  return messages.map((message) => {
+    const states = changes.flatMap(({ messageSequence, data }) =>
+      messageSequence === message.sequence && data?.state ? [data.state] : [],
+    )
+    const furthest = states.reduce(
+      (one, other) => (order.indexOf(other) > order.indexOf(one) ? other : one),
+      stateOf(message),
+    )
+    return states.length === 0 ? message : { ...message, currentState: furthest }
+  })
+}
+
 /**
  * How far the visitor's messages have come. First the event, then the message: an event whose message is still to be
  * changed says so, and so a crash between the two is found and made good.

@@ -13,7 +13,7 @@ import type { EventStore } from '../store/events.ts'
 import type { Session, SessionStore } from '../store/sessions.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { Inbox } from './inbox.ts'
-import type { MessageStates } from './message-states.ts'
+import { type MessageStates, withChanges } from './message-states.ts'
 import type { Typing } from './typing.ts'
 
 export interface VisitorSend {
@@ -46,6 +46,7 @@ export interface PageQuery {
   limit?: number
 }
 
+/** `messages` and the stream from `lastSequence` on bring everything, whatever is written meanwhile. */
 export interface MessagePage {
   messages: LogEvent[]
   hasMore: boolean
@@ -143,24 +144,14 @@ export function createMessages({
         ? { path: '/beforeSequence', rule: 'not' }
         : undefined,
     )
-    const [found, ends, first] = await Promise.all([
-      events.messages({
-        conversationId,
-        ...(afterSequence === undefined ? {} : { after: afterSequence }),
-        ...(beforeSequence === undefined ? {} : { before: beforeSequence }),
-        limit: limit + 1,
-      }),
-      events.ends([conversationId], { committed: true }),
-      events.firstMessage(conversationId),
-    ])
-    const hasMore = found.length > limit
-    const messages = beforeSequence === undefined ? found.slice(0, limit) : found.slice(-limit)
-    return {
-      messages,
-      hasMore,
-      lastSequence: ends.get(conversationId)?.sequence ?? 0,
-      oldestSequence: first?.sequence ?? 0,
-    }
+    const { messages, changes, ...ends } = await events.historyPage({
+      conversationId,
+      ...(afterSequence === undefined ? {} : { after: afterSequence }),
+      ...(beforeSequence === undefined ? {} : { before: beforeSequence }),
+      limit: limit + 1,
+    })
+    const page = beforeSequence === undefined ? messages.slice(0, limit) : messages.slice(-limit)
+    return { messages: withChanges(page, changes), hasMore: messages.length > limit, ...ends }
   }
 
   return {

@@ -14,7 +14,7 @@ import { fromCredentials } from './visitor.ts'
 
 type Frame = MessageInitShape<typeof FrameSchema>
 
-/** A gateway that has this much unread, in bytes of events, is cut off: it comes back and resumes. */
+/** A gateway that has more than this unread, in characters of events, is cut off. It comes back and resumes. */
 const maxUnread = 64 * 1024 * 1024
 const framesPerMessage = 1000
 
@@ -24,15 +24,16 @@ export async function* watchEvents(
   messages: AsyncIterable<WatchEventsRequest>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse> {
-  const frames: Frame[] = [{ frame: { case: 'ready', value: {} } }]
+  const frames: { frame: Frame['frame']; size: number }[] = [{ frame: { case: 'ready', value: {} }, size: 0 }]
+  /** Characters of the events in `frames`. */
   let unread = 0
   let wake: () => void = () => {}
   let over = false
   const open = new Map<number, Subscription | 'opening'>()
 
-  function push(frame: Frame['frame'], bytes = 0) {
-    frames.push({ frame })
-    unread += bytes
+  function push(frame: Frame['frame'], size = 0) {
+    frames.push({ frame, size })
+    unread += size
     if (unread > maxUnread) over = true
     wake()
   }
@@ -101,8 +102,8 @@ export async function* watchEvents(
       if (frames.length === 0) await new Promise<void>((resolve) => (wake = resolve))
       if (over) return
       const batch = frames.splice(0, framesPerMessage)
-      if (frames.length === 0) unread = 0
-      yield create(WatchEventsResponseSchema, { frames: batch })
+      for (const { size } of batch) unread -= size
+      yield create(WatchEventsResponseSchema, { frames: batch.map(({ frame }) => ({ frame })) })
     }
   } finally {
     over = true

@@ -19,7 +19,7 @@ it.each<[string, () => Promise<unknown>]>([
   ['live streams that catch up', () => events.readManyAfter([range], 10, { transient: true })],
   ['the window of a replay', () => events.countAfter(range, 10)],
   ['its oldest event', () => events.oldestSequence(conversationId, { since: new Date(0), newest: 10 })],
-  ['a page of history', () => events.messages({ conversationId, limit: 10 })],
+  ['a page of history', () => events.historyPage({ conversationId, limit: 10 })],
   ['the first message', () => events.firstMessage(conversationId)],
   [
     'the answer to a repeat',

@@ -2,6 +2,7 @@ import { type BulkWriteResult, type Collection, MongoBulkWriteError, ObjectId, t
 import type { LogEvent } from '../log/log-events.ts'
 import type { OperationKey } from '../log/operation-keys.ts'
 import { duplicateIndex } from './faults.ts'
+import { type HistoryPage, type HistoryPageQuery, readHistoryPage } from './history-page.ts'
 
 export type EventDocument = LogEvent
 
@@ -11,13 +12,6 @@ export type InsertOutcome = 'inserted' | 'sequence_taken' | 'operation_taken'
 export interface Range {
   conversationId: string
   after: number
-}
-
-export interface MessagePageQuery {
-  conversationId: string
-  after?: number
-  before?: number
-  limit: number
 }
 
 export interface EventStore {
@@ -43,8 +37,7 @@ export interface EventStore {
   at(places: { conversationId: string; sequence: number }[]): Promise<LogEvent[]>
   /** How many events that are not transient lie after a place, counted up to `limit`. */
   countAfter(range: Range, limit: number): Promise<number>
-  /** A page of messages ordered by sequence: the first ones after a place, or the last ones before it. */
-  messages(query: MessagePageQuery): Promise<LogEvent[]>
+  historyPage(query: HistoryPageQuery): Promise<HistoryPage>
   /** The conversation's first message. */
   firstMessage(conversationId: string): Promise<LogEvent | undefined>
   /** Sequence of the oldest event that is not transient, among the newest ones that came since; 0 when there is none. */
@@ -120,16 +113,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return events.countDocuments({ conversationId, sequence: { $gt: after }, ...lasting }, { ...committed, limit })
     },
 
-    async messages({ conversationId, after, before, limit }) {
-      const sequence = before === undefined ? { $gt: after ?? 0 } : { $lt: before }
-      const found = await events
-        .find({ conversationId, sequence, ...isMessage }, committed)
-        .sort({ sequence: before === undefined ? 1 : -1 })
-        .limit(limit)
-        .toArray()
-      const page = found.map(toEvent)
-      return before === undefined ? page : page.reverse()
-    },
+    historyPage: (query) => readHistoryPage(events, query, committed),
 
     async firstMessage(conversationId) {
       const [first] = await events

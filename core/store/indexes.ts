@@ -19,7 +19,11 @@ export const indexes: IndexPlan[] = [
   ],
   // What the sweep of transient events looks for. No TTL: an end of a log must stay, or its place would be given out again.
   ['events', { removableAt: 1 }, { name: 'by_removal', partialFilterExpression: { removableAt: { $exists: true } } }],
-  ['events', { unapplied: 1 }, { name: 'unapplied', partialFilterExpression: { unapplied: true } }],
+  [
+    'events',
+    { unapplied: 1, conversationId: 1 },
+    { name: 'unapplied_by_conversation', partialFilterExpression: { unapplied: true } },
+  ],
   ['conversations', { workspaceId: 1, lastMessageAt: -1, _id: -1 }, { name: 'by_activity' }],
   [
     'conversations',

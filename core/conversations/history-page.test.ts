@@ -1,0 +1,142 @@
+import fc, { type Scheduler } from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testDatabase } from '../../test/support/test-database.ts'
+import type { CoreContext } from '../context.ts'
+import type { SessionContent } from '../sessions/session-content.ts'
+import { startTestCores, type TestCores } from '../test-core-context.ts'
+import { inTurn } from '../test-interleaving.ts'
+import { stateOf } from './message-states.ts'
+import type { MessagePage, PageQuery } from './messages.ts'
+
+const database = testDatabase()
+const runs = { numRuns: 30 }
+const beyondNewest = 2 ** 31 - 1
+const pageSize = fc.constantFrom(2, 50)
+let cores: TestCores
+beforeAll(async () => {
+  cores = await startTestCores(database)
+})
+afterAll(() => cores.stop())
+
+const sequencesOf = (pages: MessagePage[]) =>
+  pages.flatMap(({ messages }) => messages.map(({ sequence }) => sequence)).sort((a, b) => a - b)
+
+const loggedMessages = async ({ conversationId }: SessionContent) =>
+  (await cores.core.database.collections.events.find({ conversationId, message: { $exists: true } }).toArray())
+    .map(({ sequence }) => sequence)
+    .sort((a, b) => a - b)
+
+const answer = ({ conversationId }: SessionContent, clientOperationId: string) =>
+  cores.core.messages.sendAsAgent({ conversationId, clientOperationId, body: clientOperationId })
+
+/** Writes messages while a reader reads, in every order that the scheduler finds. */
+async function whileWriting<T>(
+  scheduler: Scheduler,
+  session: SessionContent,
+  read: (reader: CoreContext) => Promise<T>,
+  written = 4,
+): Promise<T> {
+  const reading = read(cores.interleavedCore(scheduler))
+  const writeAll = async () => {
+    for (let index = 0; index < written; index += 1)
+      await inTurn(scheduler, `message ${index}`, () => answer(session, `late-${index}`))
+  }
+  return (await scheduler.waitFor(Promise.all([reading, writeAll()])))[0]
+}
+
+const listWith = ({ conversationId }: SessionContent, reader: CoreContext, query: PageQuery) =>
+  reader.messages.list(conversationId, query)
+
+async function readForwards(session: SessionContent, reader: CoreContext, limit: number) {
+  const pages: MessagePage[] = []
+  for (let afterSequence = 0, hasMore = true; hasMore; ) {
+    const page = await listWith(session, reader, { afterSequence, limit })
+    pages.push(page)
+    hasMore = page.hasMore
+    afterSequence = page.messages.at(-1)?.sequence ?? afterSequence
+  }
+  return { pages, lastSequence: pages.at(-1)!.lastSequence }
+}
+
+/** As the browser package does: the newest page first, and the stream from where that page says. */
+async function readBackwards(session: SessionContent, reader: CoreContext, limit: number) {
+  const newest = await listWith(session, reader, { beforeSequence: beyondNewest, limit })
+  const pages = [newest]
+  while (pages.at(-1)!.hasMore) {
+    const beforeSequence = pages.at(-1)!.messages[0]!.sequence
+    pages.push(await listWith(session, reader, { beforeSequence, limit }))
+  }
+  return { pages, lastSequence: newest.lastSequence }
+}
+
+describe('history pages that are read while messages are written', () => {
+  it.each([
+    ['the oldest first', readForwards],
+    ['the newest first', readBackwards],
+  ])('contain every message up to `lastSequence`, %s', async (_, read) => {
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), fc.nat(5), pageSize, async (scheduler, before, limit) => {
+        const session = await cores.newSession()
+        for (let index = 0; index < before; index += 1) await answer(session, `early-${index}`)
+        const { pages, lastSequence } = await whileWriting(scheduler, session, (reader) => read(session, reader, limit))
+        const upTo = (await loggedMessages(session)).filter((sequence) => sequence <= lastSequence)
+        expect(sequencesOf(pages).filter((sequence) => sequence <= lastSequence)).toEqual(upTo)
+        for (const page of pages)
+          expect(page.messages.every(({ sequence }) => sequence <= page.lastSequence)).toBe(true)
+      }),
+      runs,
+    )
+  })
+
+  it('and the stream from `lastSequence` on bring each message once', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), fc.nat(3), pageSize, async (scheduler, before, limit) => {
+        const session = await cores.newSession()
+        for (let index = 0; index < before; index += 1) await answer(session, `early-${index}`)
+        const { pages, stream } = await whileWriting(scheduler, session, async (reader) => {
+          const { pages, lastSequence } = await readForwards(session, reader, limit)
+          return { pages, stream: await cores.openStream(session, cores.core, lastSequence) }
+        })
+        const all = await loggedMessages(session)
+        await expect.poll(() => [...sequencesOf(pages), ...stream.sequences]).toEqual(all)
+      }),
+      runs,
+    )
+  })
+
+  it('have each change of a state up to `lastSequence`, whatever is still to be applied', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), async (scheduler) => {
+        const session = await cores.newSession()
+        const { conversationId } = session
+        for (const key of ['one', 'two']) await cores.send(session, key, { key })
+        const operators = cores.interleavedCore(scheduler)
+        const changing = async () => {
+          for (const state of ['sent', 'delivered', 'read'])
+            await operators.states.update({ conversationId, upToSequence: 2, state }, undefined)
+        }
+        const reader = cores.interleavedCore(scheduler)
+        const reading = async () => {
+          const pages: MessagePage[] = []
+          for (let count = 0; count < 4; count += 1) pages.push(await listWith(session, reader, {}))
+          return pages
+        }
+        const [pages] = await scheduler.waitFor(Promise.all([reading(), changing()]))
+        const log = await cores.core.database.collections.events.find({ conversationId }).toArray()
+        for (const { messages, lastSequence } of pages) {
+          const changes = log.filter(({ sequence }) => sequence <= lastSequence)
+          for (const message of messages) {
+            const told = changes.filter(({ messageSequence }) => messageSequence === message.sequence)
+            const states = ['queued', ...told.map(({ data }) => data!.state!)]
+            expect(order.indexOf(stateOf(message))).toBeGreaterThanOrEqual(
+              Math.max(...states.map((state) => order.indexOf(state))),
+            )
+          }
+        }
+      }),
+      runs,
+    )
+  })
+})
+
+const order: string[] = ['queued', 'sent', 'delivered', 'read']

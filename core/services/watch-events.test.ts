@@ -1,0 +1,63 @@
+import { create } from '@bufbuild/protobuf'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { WatchEventsRequestSchema, type WatchEventsResponse } from '#proto/messaging/v1/messaging_pb.js'
+import type { CoreContext } from '../context.ts'
+import type { SubscriptionSink } from '../log/subscriptions.ts'
+import { watchEvents } from './watch-events.ts'
+
+const mebi = 2 ** 20
+const json = 'x'.repeat(mebi)
+let sink: SubscriptionSink
+let frames: AsyncGenerator<WatchEventsResponse>
+
+/** A core whose only subscription is in the test's hand. */
+const core = {
+  visitorAccess: { authorize: async () => ({ session: { sessionId: 'ses_1', conversationId: 'cnv_1' } }) },
+  directory: { conversations: { get: async () => ({ epoch: 'e1' }) } },
+  subscriptions: {
+    async open(request: { sink: SubscriptionSink }) {
+      sink = request.sink
+      sink.opened(1, { sessionId: 'ses_1' } as never, { epoch: 'e1', sequence: 0 })
+      return {}
+    },
+    close() {},
+  },
+} as unknown as CoreContext
+
+beforeEach(async () => {
+  const subscribe = { case: 'subscribe' as const, value: { subscriptionId: 1, credentials: {} } }
+  async function* commands() {
+    yield create(WatchEventsRequestSchema, { command: subscribe })
+    await new Promise(() => {})
+  }
+  frames = watchEvents(core, commands(), new AbortController().signal)
+  for (let seen = ''; seen !== 'opened'; ) seen = (await frames.next()).value?.frames.at(-1)?.frame.case ?? ''
+})
+
+const send = (sequence: number) => sink.event([1], { id: `e1-${sequence}`, sequence, type: 'message.received', json })
+
+describe('the event stream of a gateway', () => {
+  it('goes on after far more than 64 MiB when its reader is always a little behind', async () => {
+    const received: number[] = []
+    for (let sequence = 1; sequence <= 150; sequence += 1) {
+      // The next read takes all but what comes during it.
+      const reading = frames.next()
+      if (sequence === 1) send(0)
+      const { value, done } = await reading
+      expect(done).toBe(false)
+      for (const { frame } of value?.frames ?? []) if (frame.case === 'event') received.push(frame.value.sequence)
+      for (let count = 0; count < 1001; count += 1) sink.advanced([1], sequence)
+      send(sequence)
+    }
+    expect(received.length).toBeGreaterThan(64)
+  })
+
+  it('ends when more than 64 MiB are unread, and does not count what was read', async () => {
+    for (let sequence = 1; sequence <= 60; sequence += 1) send(sequence)
+    expect((await frames.next()).value?.frames).toHaveLength(60)
+    for (let sequence = 61; sequence <= 124; sequence += 1) send(sequence)
+    expect((await frames.next()).value?.frames).toHaveLength(64)
+    for (let sequence = 125; sequence <= 189; sequence += 1) send(sequence)
+    expect((await frames.next()).done).toBe(true)
+  })
+})
