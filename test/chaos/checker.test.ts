@@ -48,6 +48,14 @@ const history = (sequences: number[], text = 'eve writes'): Entry => ({
   read: 1,
   messages: sequences.map((sequence) => ({ messageId: `msg_${sequence}`, sequence, text })),
 })
+const reload = (change: Partial<Extract<Entry, { kind: 'reload' }>> = {}): Entry => ({
+  kind: 'reload',
+  visitor: 'eve',
+  lastSequence: 2,
+  pages: [1, 2],
+  streamed: [3],
+  ...change,
+})
 const lead: Entry = { kind: 'lead', leadId: 'lead_1' }
 const delivered: Entry = { kind: 'delivery', deliveryId: 'dlv_1', leadId: 'lead_1' }
 
@@ -68,6 +76,9 @@ const good: Entry[] = [
   acknowledged(3),
   acknowledged(3),
   seen(3),
+  reload(),
+  reload({ streamed: [] }),
+  { kind: 'revoked', visitor: 'bob', streamEnded: true },
   lead,
   delivered,
   delivered,
@@ -131,6 +142,20 @@ describe('found is', () => {
     ['a history without what was acknowledged', replaced('history', 0, history([2])), {}, ['history']],
     ['a history out of order', replaced('history', 0, history([2, 1])), {}, ['history']],
     ['a history with what the log never kept', replaced('history', 0, history([1, 2, 7])), {}, ['true']],
+    [
+      'a page that ends before its `lastSequence`',
+      [...good, reload({ lastSequence: 3, streamed: [] })],
+      {},
+      ['reload'],
+    ],
+    ['a message that is on neither a page nor the stream', [...good, reload({ pages: [1] })], {}, ['reload']],
+    ['a message that is on a page and the stream', [...good, reload({ streamed: [2, 3] })], {}, ['reload']],
+    [
+      'a stream that goes on after its session was revoked',
+      [...good, { kind: 'revoked', visitor: 'bob', streamEnded: false }],
+      {},
+      ['ends'],
+    ],
     ['a delivery of no lead', [...good, { ...delivered, leadId: 'lead_9' }], {}, ['lead there']],
     ['a lead without its delivery', good, { deliveries: [] }, ['lead kept']],
     ['a lead that was lost, with its delivery', without(delivered), { leads: [], deliveries: [] }, ['lead kept']],

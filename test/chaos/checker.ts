@@ -16,6 +16,8 @@ export const rules = {
   true: 'what a stream or a history showed is in the log, as it was shown',
   isolated: 'no visitor sees what is another’s',
   history: 'a history has what was acknowledged before it was asked for, in order',
+  reload: 'history pages and the stream from their end have every message of the log, once',
+  ends: 'a stream ends with its session',
   'lead kept':
     'an acknowledged lead goes to each of its subscriptions, once in the books and at least once to the receiver',
   'lead there': 'nothing is delivered of a lead that is not there',
@@ -31,6 +33,10 @@ export function check(entries: Entry[], records: Records): Violation[] {
     ...checkMessages(entries, records),
     ...checkStreams(entries, records),
     ...checkHistories(entries, records),
+    ...checkReloads(entries, records),
+    ...of(entries, 'revoked').flatMap(({ visitor, streamEnded }) =>
+      streamEnded ? [] : [broken('ends', `${visitor}’s stream goes on after its session was revoked`)],
+    ),
     ...checkLeads(entries, records),
     ...of(entries, 'refused').map(({ operation, code }) => broken('refused', `${operation}: ${code}`)),
     ...of(entries, 'stuck').map(({ what }) => broken('goes on', what)),
@@ -45,17 +51,20 @@ const of = <K extends Kind>(entries: Entry[], kind: K) => entries.filter((entry)
 
 function checkMessages(entries: Entry[], { events }: Records): Violation[] {
   const violations: Violation[] = []
-  const sent = new Set(of(entries, 'sent').map(({ operation }) => operation))
+  // Different conversations may have operations of one name.
+  const nameOf = ({ conversationId, operation }: { conversationId: string; operation?: string }) =>
+    `${operation} in ${conversationId}`
+  const sent = new Set(of(entries, 'sent').map(nameOf))
   const made = Map.groupBy(
     events.filter(({ operation }) => operation !== undefined),
-    ({ operation }) => operation,
+    nameOf,
   )
-  for (const [operation = '', all] of made) {
+  for (const [operation, all] of made) {
     if (all.length > 1) violations.push(broken('once', `${operation} is in the log ${all.length} times`))
     if (!sent.has(operation)) violations.push(broken('once', `${operation} is in the log and was never sent`))
   }
   for (const { operation, conversationId, messageId, sequence } of of(entries, 'acknowledged')) {
-    const all = made.get(operation) ?? []
+    const all = made.get(nameOf({ conversationId, operation })) ?? []
     const isThere = all.some(
       (event) =>
         event.messageId === messageId && event.sequence === sequence && event.conversationId === conversationId,
@@ -158,6 +167,25 @@ function checkHistories(entries: Entry[], { events }: Records): Violation[] {
     }
   }
   return violations
+}
+
+function checkReloads(entries: Entry[], { events }: Records): Violation[] {
+  const logs = Map.groupBy(
+    events.filter(({ messageId }) => messageId !== undefined),
+    ({ conversationId }) => conversationId,
+  )
+  const conversations = new Map(of(entries, 'session').map((entry) => [entry.visitor, entry.conversationId]))
+  return of(entries, 'reload').flatMap(({ visitor, lastSequence, pages, streamed }) => {
+    const end = Math.max(lastSequence, ...streamed)
+    const log = (logs.get(conversations.get(visitor) ?? '') ?? []).filter(({ sequence }) => sequence <= end)
+    const times = Map.groupBy([...pages, ...streamed], (sequence) => sequence)
+    return log.flatMap(({ sequence }) => {
+      const count = times.get(sequence)?.length ?? 0
+      return count === 1
+        ? []
+        : [broken('reload', `${visitor} had ${sequence} ${count} times, pages up to ${lastSequence}`)]
+    })
+  })
 }
 
 function checkLeads(entries: Entry[], { leads, subscriptions, deliveries }: Records): Violation[] {

@@ -14,6 +14,10 @@ export type Entry =
   | { kind: 'event'; visitor: string; sequence: number; type: string; messageId?: string; text?: string }
   | { kind: 'history asked'; visitor: string; read: number }
   | { kind: 'history'; visitor: string; read: number; messages: HistoryMessage[] }
+  /** A page that was opened anew: the messages of the history's pages, and of the stream from `lastSequence` on. */
+  | { kind: 'reload'; visitor: string; lastSequence: number; pages: number[]; streamed: number[] }
+  /** An operator revoked a session with an open stream, and was told that it is done. */
+  | { kind: 'revoked'; visitor: string; streamEnded: boolean }
   /** The capture of a lead was acknowledged. */
   | { kind: 'lead'; leadId: string }
   /** A request arrived at the receiver. */

@@ -74,6 +74,38 @@ export const knownBugs: KnownBug[] = [
     ],
   },
   {
+    name: 'a history page and its `lastSequence` are two questions at once',
+    faults: ['answers-broken'],
+    changes: [
+      {
+        file: 'core/conversations/messages.ts',
+        from: 'const { messages, changes, ...ends } = await events.historyPage({',
+        to: 'const [{ messages, changes, ...ends }, last] = await Promise.all([events.historyPage({',
+      },
+      {
+        file: 'core/conversations/messages.ts',
+        from: '      limit: limit + 1,\n    })\n',
+        to: '      limit: limit + 1,\n    }), events.ends([conversationId], { committed: true })])\n    ends.lastSequence = last.get(conversationId)?.sequence ?? 0\n',
+      },
+    ],
+  },
+  {
+    name: 'a message can have the operation key of the end of its session',
+    faults: ['answers-broken'],
+    changes: [
+      {
+        file: 'core/log/operation-keys.ts',
+        from: "keyOf('session', sessionId, type)",
+        to: 'keyOf(sessionId, type)',
+      },
+      {
+        file: 'core/sessions/session-watch.ts',
+        from: '      subscriptions.sessionIsOver(sessionId, type)\n',
+        to: '',
+      },
+    ],
+  },
+  {
     name: 'idempotency is each process’s own',
     faults: ['answers-broken'],
     changes: [

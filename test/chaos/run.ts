@@ -7,6 +7,7 @@ import { check, type Violation } from './checker.ts'
 import { type FaultName, faults } from './faults.ts'
 import { createRecorder, type Entry } from './history.ts'
 import { captureLeads, prepareLeads, reportTooLate } from './leads.ts'
+import { revokeAgain } from './leavers.ts'
 import { answerVisitors } from './operators.ts'
 import { createRandom, type Random } from './random.ts'
 import { readRecords } from './records.ts'
@@ -93,6 +94,7 @@ export async function runWith(
       answerVisitors(scene, 'ada', () => visitors),
       answerVisitors(scene, 'bob', () => visitors),
       captureLeads(scene, workspaceId),
+      revokeAgain(scene, 'leaver'),
       reportTooLate(scene, books),
     ]
     await disturb(service, faultChance)

@@ -32,15 +32,20 @@ export async function visit(scene: Scene, name: string): Promise<ChaosVisitor | 
     sessionId,
     conversationId,
     position: follower.position,
-    sent: Promise.all([...writers, readAgain(scene, name, visitor), renew(scene, visitor)]),
+    sent: Promise.all([
+      ...writers,
+      readAgain(scene, name, visitor),
+      reload(scene, name, visitor),
+      renew(scene, visitor),
+    ]),
     followed: follower.ended,
   }
 }
 
-const gatewayOf = ({ service, random }: Scene) => random.pick(service.gateways).publicUrl
-const pause = (ms: number, signal?: AbortSignal) => delay(ms, undefined, signal && { signal }).catch(() => {})
+export const gatewayOf = ({ service, random }: Scene) => random.pick(service.gateways).publicUrl
+export const pause = (ms: number, signal?: AbortSignal) => delay(ms, undefined, signal && { signal }).catch(() => {})
 
-async function arrive(scene: Scene, name: string): Promise<Visitor | undefined> {
+export async function arrive(scene: Scene, name: string): Promise<Visitor | undefined> {
   const { demo } = scene.service
   while (!scene.over.aborted) {
     const visitor = await startVisitor({
@@ -72,7 +77,7 @@ async function write(scene: Scene, name: string, visitor: Visitor, writer: numbe
   }
 }
 
-async function send(scene: Scene, name: string, visitor: Visitor, operation: string) {
+export async function send(scene: Scene, name: string, visitor: Visitor, operation: string) {
   const { recorder, random, closed } = scene
   const { conversationId } = visitor.session
   recorder.add({ kind: 'sent', operation, conversationId })
@@ -111,6 +116,31 @@ async function readAgain(scene: Scene, name: string, visitor: Visitor) {
 }
 
 let reads = 0
+
+/** A page that lost its place reads the history and follows from where that ends. */
+async function reload(scene: Scene, name: string, visitor: Visitor) {
+  const { recorder, random, over } = scene
+  while (!over.aborted) {
+    await pause(random.between(200, 800), over)
+    const limit = random.pick([25, 100])
+    const read = await visitor.readPages({ via: gatewayOf(scene), limit }).catch(() => undefined)
+    if (!read) continue
+    const { messages, lastSequence } = read
+    const via = gatewayOf(scene)
+    const stream = await visitor.openStream({ after: lastSequence, via }).catch(() => undefined)
+    if (stream?.status === 200) await pause(random.between(100, 600), over)
+    stream?.close()
+    await stream?.ended
+    const streamed = (stream?.events ?? []).filter(({ data }) => data.message !== undefined)
+    recorder.add({
+      kind: 'reload',
+      visitor: name,
+      lastSequence,
+      pages: messages.map(({ sequence }) => sequence),
+      streamed: streamed.map(({ sequence }) => sequence),
+    })
+  }
+}
 
 async function renew(scene: Scene, visitor: Visitor) {
   for (let count = 1; !scene.over.aborted; await pause(1_000, scene.over)) {

@@ -46,6 +46,12 @@ export interface Visitor {
   sendUntilAccepted(body: string, clientOperationId?: string): Promise<Answer>
   // biome-ignore lint/suspicious/noExplicitAny: whatever the wire says is what the tests look at
   history(options?: { via?: string }): Promise<any[]>
+  /** Every page from the oldest message on, with the `lastSequence` of the last one. */
+  readPages(options?: {
+    via?: string
+    limit?: number
+    // biome-ignore lint/suspicious/noExplicitAny: whatever the wire says is what the tests look at
+  }): Promise<{ messages: any[]; lastSequence: number }>
   openStream(options?: {
     after?: number
     lastEventId?: string
@@ -113,16 +119,16 @@ export async function startVisitor({
       }
     },
 
-    async history({ via = gatewayUrl } = {}) {
+    history: async (options) => (await visitor.readPages(options)).messages,
+
+    async readPages({ via = gatewayUrl, limit = 100 } = {}) {
       const messages = []
-      for (let after = 0, hasMore = true; hasMore; ) {
-        const { status, body } = await visitor.call('GET', `/messages?afterSequence=${after}&limit=100`, { via })
+      for (let after = 0; ; after = messages.at(-1)?.sequence ?? 0) {
+        const { status, body } = await visitor.call('GET', `/messages?afterSequence=${after}&limit=${limit}`, { via })
         if (status !== 200) throw new Error(`history answered ${status} ${body?.code}`)
         messages.push(...body.messages)
-        hasMore = body.hasMore
-        after = messages.at(-1)?.sequence ?? 0
+        if (!body.hasMore) return { messages, lastSequence: body.lastSequence }
       }
-      return messages
     },
 
     async openStream({ after, lastEventId, via = gatewayUrl, onEvent } = {}) {
