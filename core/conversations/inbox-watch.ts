@@ -51,6 +51,8 @@ export function createInboxWatch(dependencies: {
   /** How far each conversation has been told. */
   const told = new LRUCache<string, number>({ max: maxRemembered })
   const behind = new Map<string, number>()
+  /** What was told within the last `lateMs`, oldest first, with the place before it. */
+  let recent: { conversationId: string; after: number; at: number }[] = []
   let since = 0
 
   const concerns = (watcher: InboxWatcher, workspaceId: string) =>
@@ -87,6 +89,8 @@ export function createInboxWatch(dependencies: {
       after: told.get(conversationId) ?? Math.max(0, ends.get(conversationId)! - firstLook),
     }))
     const page = await events.readManyAfter(ranges, eventsPerRead, { transient: true })
+    const at = now()
+    recent = [...recent.filter((each) => each.at >= at - lateMs), ...ranges.map((range) => ({ ...range, at }))]
     const byConversation = Map.groupBy(page, ({ conversationId }) => conversationId)
     for (const conversation of watched) {
       const { conversationId } = conversation
@@ -105,6 +109,19 @@ export function createInboxWatch(dependencies: {
     if (news.length === 0) return
     const change = { conversation: withNews(conversation, news), events: news }
     for (const watcher of watchers) if (concerns(watcher, conversation.workspaceId)) watcher.changed(change)
+  }
+
+  /** A new watcher's list may be read from documents that do not have it yet. */
+  function tellRecentAgain() {
+    const from = now() - lateMs
+    for (const { conversationId, after, at } of recent) {
+      const end = told.get(conversationId)
+      if (at < from || end === undefined) continue
+      told.set(conversationId, Math.min(after, end))
+      fallBehind(conversationId, end)
+    }
+    recent = []
+    if (behind.size > 0) void reading.run()
   }
 
   function advanced(conversationId: string, sequence: number) {
@@ -132,10 +149,12 @@ export function createInboxWatch(dependencies: {
     add(watcher) {
       if (watchers.size === 0) {
         told.clear()
+        recent = []
         since = now() - lateMs
       }
       watchers.add(watcher)
       watcher.ready()
+      tellRecentAgain()
       return () => void watchers.delete(watcher)
     },
 
