@@ -43,6 +43,27 @@ function createMerge() {
 
 /** The whole: whatever happens in whatever order, the client ends up with one list. */
 export function interleavingRules(suite: () => Suite): void {
+  concurrentRule('C3.15', async () => {
+    const { client, operator, stack } = suite().roomy
+    for (let race = 0; race < 10; race += 1) {
+      const visitor = await client.visitor()
+      const { conversationId } = visitor.session
+      const reading = visitor.readPages()
+      const writing = ['a', 'b', 'c'].map((clientOperationId) =>
+        operator.messaging.sendAgentMessage({ conversationId, clientOperationId, body: clientOperationId }),
+      )
+      const { messages, lastSequence } = await reading
+      const via = stack.gateways[race % 2]!.url
+      const stream = await visitor.openStream({ after: lastSequence, via })
+      const sent = (await Promise.all(writing)).map(({ message }) => message!.messageId)
+      const ids = () =>
+        [...messages, ...stream.events.map(({ data }) => data.message)].map(({ messageId }) => messageId)
+      await until('the messages on pages or stream', () => ids().length >= sent.length)
+      stream.close()
+      expect(ids().toSorted()).toEqual(sent.toSorted())
+    }
+  })
+
   concurrentRule('S1.1', async () => {
     const { client, operator, stack } = suite().roomy
 

@@ -122,6 +122,7 @@ export const rules: Rule[] = [
     ['C3.12', 'routes of no installation’s capabilities answer 404'],
     ['C3.13', 'sequences grow, for each of several writers at once'],
     ['C3.14', 'an accepted message survives a killed core'],
+    ['C3.15', 'history pages contain every message up to lastSequence, whatever is written meanwhile'],
     ['C3.20', 'page context is minimised: no query, no fragment, the referrer’s origin'],
     ['C3.21', 'typing ends by itself after 8 s'],
     ['C3.22', 'identify, clear and change of subject follow the contract'],

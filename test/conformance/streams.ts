@@ -80,6 +80,8 @@ export function streamRules(suite: () => Suite): void {
     ]
     for (const [type, end] of ends) {
       const visitor = await client.visitor()
+      // No name that a visitor chooses hinders the end.
+      for (const [clientOperationId] of ends) await visitor.send('hello', { clientOperationId })
       const streams = await Promise.all(stack.gateways.map(({ url: via }) => visitor.openStream({ via })))
       await end(visitor)
       for (const stream of streams) {
