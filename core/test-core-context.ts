@@ -87,6 +87,16 @@ export async function startTestCores(
         .clear({ credentials: { accessGrant, origin: site }, idempotencyKey: key })
         .then(({ content }) => content),
 
+    renew: ({ accessGrant, sessionId, renewalToken }: SessionContent, { core = first } = {}) =>
+      core.renewals
+        .renew({ credentials: { accessGrant, origin: site }, sessionId, renewalToken, idempotencyKey: randomUUID() })
+        .then(({ content }) => content),
+
+    close: (
+      { accessGrant }: SessionContent,
+      { core = first, key = randomUUID() as string, scope = 'continuity' as 'continuity' | 'panel' } = {},
+    ) => core.sessions.close({ credentials: { accessGrant, origin: site }, scope, idempotencyKey: key }),
+
     send: ({ accessGrant }: SessionContent, body: string, { core = first, key = randomUUID() as string } = {}) =>
       core.messages.sendAsVisitor({
         credentials: { accessGrant, origin: site },

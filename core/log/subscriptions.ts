@@ -39,8 +39,6 @@ export interface Subscription {
   /** Events that it was sent before it was live. */
   replayed: number
   isOpen: boolean
-  /** The session has gone to another conversation. */
-  isElsewhere: boolean
 }
 
 /** Characters after which a replay waits for the reader. */
@@ -69,8 +67,6 @@ export interface Subscriptions {
   /** The reader has room again. */
   resume(subscription: Subscription): void
   close(subscription: Subscription): void
-  /** Tells the streams of a session that follow another conversation's log to begin anew, and ends them. */
-  sessionIsIn(sessionId: string, conversationId: string): void
   /** Ends the streams of a session that was erased: there is no log any more that could tell them. */
   sessionIsGone(sessionId: string): void
   /** Calls the observer for each subscription from now on. */
@@ -171,14 +167,6 @@ export function createSubscriptions({
     return { page: await replayWindow.read(feed.conversationId, position), through }
   }
 
-  /** The stream ends; the client comes back, and gets the log of the conversation that its session is in now. */
-  function beginAnew(subscription: Subscription) {
-    const { id, sink, epoch, feed } = subscription
-    metrics.streamResets.inc({ reason: 'epoch_changed' })
-    sink.event([id], resetRequired(epoch, feed.through, { reason: 'epoch_changed', at: new Date(now()) }))
-    end(subscription)
-  }
-
   /** Sends one event of a replay if it is for the reader; its length. */
   function send(subscription: Subscription, event: LogEvent): number {
     subscription.position = event.sequence
@@ -237,7 +225,6 @@ export function createSubscriptions({
         mode: 'replaying',
         replayed: 0,
         isOpen: false,
-        isElsewhere: false,
       }
       const feed = await feeds.join(session.conversationId, subscription)
       subscription.feed = feed
@@ -252,7 +239,6 @@ export function createSubscriptions({
           subscription.position = verdict.sequence
           sink.opened(id, session, { epoch, sequence: verdict.sequence })
           subscription.isOpen = true
-          if (subscription.isElsewhere) beginAnew(subscription)
           void replay(subscription, verdict.page && { page: verdict.page, through })
         } else {
           metrics.streamResets.inc({ reason: verdict.reason })
@@ -275,13 +261,6 @@ export function createSubscriptions({
 
     close(subscription) {
       close(subscription)
-    },
-
-    sessionIsIn(sessionId, conversationId) {
-      for (const subscription of [...(bySession.get(sessionId) ?? [])]) {
-        subscription.isElsewhere = subscription.session.conversationId !== conversationId
-        if (subscription.isElsewhere && subscription.isOpen) beginAnew(subscription)
-      }
     },
 
     sessionIsGone(sessionId) {

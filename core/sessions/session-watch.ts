@@ -29,7 +29,7 @@ const endTypes: Record<SessionEnd, SessionEndType> = {
 export function createSessionWatch(dependencies: {
   access: Pick<VisitorAccess, 'endOf' | 'isStill'>
   log: EventLog
-  subscriptions: Pick<Subscriptions, 'observe' | 'sessionIsIn' | 'sessionIsGone'>
+  subscriptions: Pick<Subscriptions, 'observe' | 'sessionIsGone'>
   bus: Bus
   logger: Logger
   now: () => number
@@ -44,11 +44,9 @@ export function createSessionWatch(dependencies: {
     const entry = watched.get(sessionId)
     if (!entry) return
     try {
-      const { end, grantExpiresAt, conversationId } = await access.endOf(sessionId)
-      if (conversationId === undefined) return subscriptions.sessionIsGone(sessionId)
-      entry.session = { ...entry.session, conversationId }
-      subscriptions.sessionIsIn(sessionId, conversationId)
-      if (grantExpiresAt) entry.expiresAt = grantExpiresAt.getTime()
+      const { end, grantExpiresAt } = await access.endOf(sessionId)
+      if (!grantExpiresAt) return subscriptions.sessionIsGone(sessionId)
+      entry.expiresAt = grantExpiresAt.getTime()
       if (end) await writeEnd(entry.session, end)
     } catch (error) {
       // It is looked at again within seconds.
