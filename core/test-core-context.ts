@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type fc from 'fast-check'
 import { pino } from 'pino'
 import { signAssertion } from '../test/support/assertion.ts'
 import type { TestDatabase } from '../test/support/test-database.ts'
@@ -56,6 +57,9 @@ export async function startTestCores(
     now,
     /** A core that dies after so many writes: none after that reaches the database. */
     mortalCore: (writes: number) => openCore(mortal(first.database, writes)),
+    /** A core whose calls to the database wait for their turn in the scheduler; with `writes` it dies after so many. */
+    scheduledCore: (scheduler: fc.Scheduler, label: string, writes?: number) =>
+      openCore(scheduled(writes === undefined ? first.database : mortal(first.database, writes), scheduler, label)),
     /** Moves the clock of all cores, in seconds. */
     advance(seconds: number) {
       ahead += seconds * 1000
@@ -181,4 +185,28 @@ function mortal(database: Database, writes: number): Database {
     screenshots: mortalPart(database.screenshots, new Set(['delete'])),
     close: async () => {},
   }
+}
+
+/** The collections that decide what becomes of a session. */
+const deciding = ['sessions', 'subjects', 'nonces', 'idempotency', 'events']
+
+function scheduled(database: Database, scheduler: fc.Scheduler, label: string): Database {
+  const waiting = <T extends object>(part: T, name: string): T =>
+    new Proxy(part, {
+      get(target, property) {
+        const value = Reflect.get(target, property)
+        if (typeof value !== 'function') return value
+        return (...call: unknown[]) => {
+          const begin = () => value.apply(target, call)
+          const isBuilder = ['find', 'aggregate', 'sort', 'limit', 'skip', 'project'].includes(String(property))
+          if (isBuilder) return waiting(begin(), name)
+          return scheduler.schedule(Promise.resolve(), `${label}: ${name}.${String(property)}`).then(begin)
+        }
+      },
+    })
+  const collections = Object.entries(database.collections).map(([name, collection]) => [
+    name,
+    deciding.includes(name) ? waiting(collection, name) : collection,
+  ])
+  return { ...database, collections: Object.fromEntries(collections) as Collections, close: async () => {} }
 }
