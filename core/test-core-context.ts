@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type fc from 'fast-check'
 import { pino } from 'pino'
 import { signAssertion } from '../test/support/assertion.ts'
 import type { TestDatabase } from '../test/support/test-database.ts'
@@ -57,9 +56,9 @@ export async function startTestCores(
     now,
     /** A core that dies after so many writes: none after that reaches the database. */
     mortalCore: (writes: number) => openCore(mortal(first.database, writes)),
-    /** A core whose calls to the database wait for their turn in the scheduler; with `writes` it dies after so many. */
-    scheduledCore: (scheduler: fc.Scheduler, label: string, writes?: number) =>
-      openCore(scheduled(writes === undefined ? first.database : mortal(first.database, writes), scheduler, label)),
+    /** A core whose calls to the database wait for `turn`, which gets their number; with `writes` it dies after so many. */
+    scheduledCore: (turn: (call: number, label: string) => Promise<unknown>, writes?: number) =>
+      openCore(scheduled(writes === undefined ? first.database : mortal(first.database, writes), turn)),
     /** Moves the clock of all cores, in seconds. */
     advance(seconds: number) {
       ahead += seconds * 1000
@@ -190,7 +189,8 @@ function mortal(database: Database, writes: number): Database {
 /** The collections that decide what becomes of a session. */
 const deciding = ['sessions', 'subjects', 'nonces', 'idempotency', 'events']
 
-function scheduled(database: Database, scheduler: fc.Scheduler, label: string): Database {
+function scheduled(database: Database, turn: (call: number, label: string) => Promise<unknown>): Database {
+  let calls = 0
   const waiting = <T extends object>(part: T, name: string): T =>
     new Proxy(part, {
       get(target, property) {
@@ -200,7 +200,8 @@ function scheduled(database: Database, scheduler: fc.Scheduler, label: string): 
           const begin = () => value.apply(target, call)
           const isBuilder = ['find', 'aggregate', 'sort', 'limit', 'skip', 'project'].includes(String(property))
           if (isBuilder) return waiting(begin(), name)
-          return scheduler.schedule(Promise.resolve(), `${label}: ${name}.${String(property)}`).then(begin)
+          calls += 1
+          return turn(calls, `${name}.${String(property)}`).then(begin)
         }
       },
     })

@@ -13,23 +13,46 @@ beforeAll(async () => {
 })
 afterAll(() => cores.stop())
 
-/** What may happen to one anonymous session at the same time. Each attempt runs on a core of its own. */
-const attempts = {
-  identify: fc.record({
-    what: fc.constant('identify' as const),
-    subject: fc.constantFrom('ada', 'grace'),
-    dies: fc.option(fc.nat({ max: 7 })),
-  }),
-  send: fc.record({ what: fc.constant('send' as const), dies: fc.option(fc.nat({ max: 2 })) }),
-  close: fc.record({ what: fc.constant('close' as const), dies: fc.option(fc.nat({ max: 3 })) }),
-  agent: fc.record({ what: fc.constant('agent' as const), dies: fc.constant(null) }),
-}
+/**
+ * What may happen to one anonymous session at the same time. Each attempt runs on a core of its own, which may die after some
+ * writes, or stop before a call to the database until the others are done.
+ */
+const attemptOf = <What extends string>(what: What, calls: number) =>
+  fc.record({
+    what: fc.constant(what),
+    subject: fc.constantFrom('ada' as const, 'ada' as const, 'grace' as const),
+    diesAfter: fc.option(fc.nat({ max: 8 }), { freq: 2, nil: undefined }),
+    stopsBefore: fc.option(fc.integer({ min: 1, max: calls }), { freq: 3, nil: undefined }),
+  })
 const anyAttempt = fc.oneof(
-  { weight: 3, arbitrary: attempts.identify },
-  { weight: 3, arbitrary: attempts.send },
-  { weight: 1, arbitrary: attempts.close },
-  { weight: 1, arbitrary: attempts.agent },
+  { weight: 3, arbitrary: attemptOf('identify', 24) },
+  { weight: 3, arbitrary: attemptOf('send', 5) },
+  { weight: 1, arbitrary: attemptOf('close', 7) },
+  { weight: 1, arbitrary: attemptOf('agent', 3) },
 )
+
+/** Lets the attempts that stop go on, one after another, when all the others are done. */
+function createStops(count: number) {
+  const stopped: (() => void)[] = []
+  let going = count
+  const look = () => {
+    if (going > 0 || stopped.length === 0) return
+    going += 1
+    stopped.shift()!()
+  }
+  const leave = () => {
+    going -= 1
+    look()
+  }
+  return {
+    done: leave,
+    stop: () =>
+      new Promise<void>((resolve) => {
+        stopped.push(resolve)
+        leave()
+      }),
+  }
+}
 
 const codeOf = (error: { code?: ErrorCode; message: string }) =>
   error.code === undefined ? error.message : ErrorCode[error.code]
@@ -52,6 +75,7 @@ describe('identifications, sends, closes and deaths of processes in every order'
           const acknowledged: { body: string; key: string }[] = []
           const identified: { content: SessionContent; sub: string }[] = []
           let closed = false
+          const stops = createStops(planned.length)
 
           async function attempt(plan: (typeof planned)[0], index: number) {
             const key = randomUUID()
@@ -73,8 +97,13 @@ describe('identifications, sends, closes and deaths of processes in every order'
                 await at.messages.sendAsAgent({ conversationId, clientOperationId: key, body })
               }
             }
-            const first = cores.scheduledCore(scheduler, `${plan.what} ${index}`, plan.dies ?? undefined)
+            const turn = async (call: number, label: string) => {
+              if (call === plan.stopsBefore) await stops.stop()
+              await scheduler.schedule(Promise.resolve(), `${plan.what} ${index}: ${label}`)
+            }
+            const first = cores.scheduledCore(turn, plan.diesAfter)
             const outcome = await once(first).then(() => 'ok', codeOf)
+            stops.done()
             return async () => {
               // The client has no answer: it repeats the operation with its key.
               if (outcome !== 'ok' && !finalRefusals.includes(outcome)) {
@@ -115,7 +144,7 @@ describe('identifications, sends, closes and deaths of processes in every order'
           expect(alive).toBe(1)
         },
       ),
-      { numRuns: Number(process.env.RUNS ?? 60) },
+      { numRuns: 60 },
     )
   }, 240_000)
 })
