@@ -140,7 +140,7 @@ describe('the identification of an anonymous session', () => {
     const { conversationId } = session
     await cores.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'yes?' })
     await here.inbox.noted()
-    const [conversation] = await here.conversations.find([conversationId])
+    const [conversation] = await here.stores.conversations.find([conversationId])
     expect(conversation?.lastSessionId).toBe(identified.sessionId)
     const [summary] = await here.conversationSummaries.of([conversation!])
     expect(summary?.visitor).toMatchObject({ identityState: 'verified', displayName: 'Ada' })
