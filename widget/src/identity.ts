@@ -21,6 +21,8 @@ import type {
 import type { Visit } from './visit.ts'
 
 const attempts = 4
+/** After 15 s the service takes a process that has not answered for dead, and lets a repeat complete its operation. */
+const deadProcessMs = 20_000
 const providerTimeoutMs = 15_000
 
 export interface IdentityDeps {
@@ -222,10 +224,12 @@ export function createIdentity(deps: IdentityDeps) {
   }
 
   function repeat<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+    const waitsUntilMs = clock.now() + deadProcessMs
     return retrying(call, {
       pause: createPause(clock),
       random,
-      isEnough: (_failure, attempt) => attempt + 1 >= attempts,
+      isEnough: ({ code }, attempt) =>
+        attempt + 1 >= attempts && (code !== 'OperationInProgress' || clock.now() > waitsUntilMs),
     })
   }
 }

@@ -61,7 +61,7 @@ export function createSession(deps: SessionDeps) {
       const stored = records.read()
       const clientInstanceId = stored?.clientInstanceId ?? newId()
       record = stored && !deps.given ? stored : { clientInstanceId }
-      if (record.ended) finish(record.ended.event, record.ended.code)
+      if (record.ended && record.ended.event !== 'connection.disabled') finish(record.ended.event, record.ended.code)
       else if (deps.given) accept(deps.given)
       else if (!record.session || clock.now() >= (record.times?.expiresAtMs ?? 0)) {
         // What the visitor was writing is theirs still, unless it may be someone else by now.

@@ -489,6 +489,36 @@ export const clientSuite: Record<string, (world: SuiteWorld) => Promise<void>> =
     same([tab.client.session()?.identity.state, tab.count('session.closed')], ['verified', 0])
   },
 
+  async 'an identification whose process died is repeated until another one completes it'(world) {
+    const tab = world.tab({ options: { identityProvider: async (wanted) => wanted && assertionOf('ada') } })
+    await tab.online()
+    const busy = { status: 409, code: 'OperationInProgress', retryable: true, retryAfter: 1 }
+    await world.set({ refuseIdentities: Array.from({ length: 5 }, () => busy) })
+    const [after] = await Promise.all([
+      tab.client.identify({}),
+      world.until(async () => (await world.requests('POST /sessions/identify')).length === 6),
+    ])
+    same([after?.identity.state, tab.client.ended()], ['verified', undefined])
+    same(
+      new Set((await world.requests('POST /sessions/identify')).map(({ headers }) => headers['idempotency-key'])).size,
+      1,
+    )
+  },
+
+  async 'a page that is loaded after the connection was enabled again begins a new chat'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.agentSays('Before')
+    await world.until(() => tab.bodies().length === 1)
+    await world.disableConnection()
+    await world.until(() => tab.client.connection() === 'ended')
+    same([tab.client.ended()?.event, tab.client.canStartNew()], ['connection.disabled', false])
+    tab.kill()
+    const after = world.tab({ storage: tab.storage })
+    await after.online()
+    same([after.client.session()?.continuity.state, after.bodies()], ['new', []])
+  },
+
   async 'an identification that fails is said, and the session stays as it was'(world) {
     let assertion: string | undefined = assertionOf('ada')
     const tab = world.tab({ options: { identityProvider: async (wanted) => (wanted ? assertion : undefined) } })

@@ -329,6 +329,8 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       heartbeat: () => newest?.conversation.heartbeat(),
       cutStreams: () => newest?.conversation.cutStreams(),
       revoke: () => newest && endSession(newest, 'session.revoked', { status: 403, code: 'SessionRevoked' }),
+      disableConnection: () =>
+        newest && endSession(newest, 'connection.disabled', { status: 403, code: 'ConnectionDisabled' }),
       closeSession: () => newest && endSession(newest, 'session.closed', { status: 401, code: 'SessionClosed' }),
       stalled: () => stalled.length,
       release: () => {
