@@ -493,10 +493,10 @@ export const clientSuite: Record<string, (world: SuiteWorld) => Promise<void>> =
     const tab = world.tab({ options: { identityProvider: async (wanted) => wanted && assertionOf('ada') } })
     await tab.online()
     const busy = { status: 409, code: 'OperationInProgress', retryable: true, retryAfter: 1 }
-    await world.set({ refuseIdentities: Array.from({ length: 5 }, () => busy) })
+    await world.set({ refuseIdentities: Array.from({ length: 4 }, () => busy) })
     const [after] = await Promise.all([
       tab.client.identify({}),
-      world.until(async () => (await world.requests('POST /sessions/identify')).length === 6),
+      world.until(async () => (await world.requests('POST /sessions/identify')).length === 5),
     ])
     same([after?.identity.state, tab.client.ended()], ['verified', undefined])
     same(
