@@ -60,6 +60,9 @@ export async function startTestCores(
     mortalCore: (writes: number) => openCore(mortal(first.database, writes)),
     /** A core each of whose calls to the database waits for its turn. It does not follow the others. */
     interleavedCore: (scheduler: Scheduler) => openCore(interleavedDatabase(scheduler, first.database)),
+    /** A core whose calls to the database wait for `turn`, which gets their number; with `writes` it dies after so many. */
+    scheduledCore: (turn: (call: number, label: string) => Promise<unknown>, writes?: number) =>
+      openCore(scheduled(writes === undefined ? first.database : mortal(first.database, writes), turn)),
     /** Moves the clock of all cores, in seconds. */
     advance(seconds: number) {
       ahead += seconds * 1000
@@ -90,6 +93,16 @@ export async function startTestCores(
       core.identification
         .clear({ credentials: { accessGrant, origin: site }, idempotencyKey: key })
         .then(({ content }) => content),
+
+    renew: ({ accessGrant, sessionId, renewalToken }: SessionContent, { core = first } = {}) =>
+      core.renewals
+        .renew({ credentials: { accessGrant, origin: site }, sessionId, renewalToken, idempotencyKey: randomUUID() })
+        .then(({ content }) => content),
+
+    close: (
+      { accessGrant }: SessionContent,
+      { core = first, key = randomUUID() as string, scope = 'continuity' as 'continuity' | 'panel' } = {},
+    ) => core.sessions.close({ credentials: { accessGrant, origin: site }, scope, idempotencyKey: key }),
 
     send: ({ accessGrant }: SessionContent, body: string, { core = first, key = randomUUID() as string } = {}) =>
       core.messages.sendAsVisitor({
@@ -176,4 +189,30 @@ function mortal(database: Database, writes: number): Database {
     screenshots: mortalPart(database.screenshots, new Set(['delete'])),
     close: async () => {},
   }
+}
+
+/** The collections that decide what becomes of a session. */
+const deciding = ['sessions', 'subjects', 'nonces', 'idempotency', 'events']
+
+function scheduled(database: Database, turn: (call: number, label: string) => Promise<unknown>): Database {
+  let calls = 0
+  const waiting = <T extends object>(part: T, name: string): T =>
+    new Proxy(part, {
+      get(target, property) {
+        const value = Reflect.get(target, property)
+        if (typeof value !== 'function') return value
+        return (...call: unknown[]) => {
+          const begin = () => value.apply(target, call)
+          const isBuilder = ['find', 'aggregate', 'sort', 'limit', 'skip', 'project'].includes(String(property))
+          if (isBuilder) return waiting(begin(), name)
+          calls += 1
+          return turn(calls, `${name}.${String(property)}`).then(begin)
+        }
+      },
+    })
+  const collections = Object.entries(database.collections).map(([name, collection]) => [
+    name,
+    deciding.includes(name) ? waiting(collection, name) : collection,
+  ])
+  return { ...database, collections: Object.fromEntries(collections) as Collections, close: async () => {} }
 }

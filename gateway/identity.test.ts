@@ -92,12 +92,46 @@ describe('DELETE /sessions/identify', () => {
   })
 })
 
-describe('the grant of a session that a change of identity has closed', () => {
-  it('reaches the core on these two routes, for a repeat, and is refused on every other', async () => {
+describe('the body of DELETE /sessions/identify', () => {
+  const json = { 'idempotency-key': 'op-1', 'content-type': 'application/json' }
+
+  it.each([
+    ['an unknown field', '{"reason":"logout"}', [{ path: '/reason', rule: 'additionalProperties' }]],
+    ['a list', '[]', [{ path: '', rule: 'type' }]],
+    ['a text', '"x"', [{ path: '', rule: 'type' }]],
+    ['broken JSON', '{', [{ path: '', rule: 'json' }]],
+  ])('is refused with %s', async (_, body, issues) => {
+    const { call, core } = await startTestGateway()
+    const answer = await call('DELETE', '/sessions/identify', { headers: json, body })
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({ code: 'ValidationFailed', issues })
+    expect(core.count('clearIdentity')).toBe(0)
+  })
+
+  it('is refused without a type, and with another one', async () => {
+    const { call, core } = await startTestGateway()
+    for (const type of [null, 'text/plain']) {
+      const headers = { ...json, 'content-type': type }
+      const answer = await call('DELETE', '/sessions/identify', { headers, body: new Uint8Array([123, 125]) })
+      expect([answer.status, await answer.json()]).toMatchObject([415, { code: 'UnsupportedMediaType' }])
+    }
+    expect(core.count('clearIdentity')).toBe(0)
+  })
+
+  it('may be an empty object, or be missing where only its type is named', async () => {
+    const { call } = await startTestGateway()
+    expect((await call('DELETE', '/sessions/identify', { headers: json, body: '{}' })).status).toBe(200)
+    expect((await call('DELETE', '/sessions/identify', { headers: json })).status).toBe(200)
+  })
+})
+
+describe('the grant of a session that a change of identity or a close has ended', () => {
+  it('reaches the core on these three routes, for a repeat, and is refused on every other', async () => {
     const { call, core } = await startTestGateway()
     core.grants.set(GRANT, 'SessionClosed')
     expect((await call('POST', '/sessions/identify', { body: assertion })).status).toBe(200)
     expect((await call('DELETE', '/sessions/identify', keyed)).status).toBe(200)
+    expect((await call('POST', '/sessions/close', { body: { scope: 'continuity' } })).status).toBe(200)
     for (const [method, path, body] of [
       ['GET', '/messages', undefined],
       ['POST', '/context/page', { url: 'https://shop.example/' }],

@@ -20,6 +20,7 @@ export function acceptJsonBodies(app: FastifyInstance, limit: number): void {
       } catch {
         return done(brokenJson())
       }
+      if (text === '' && request.routeOptions.schema?.body === undefined) return done(null, undefined)
       parse(request, text, (failure, body) => (failure ? done(brokenJson()) : done(null, body)))
     })
   })

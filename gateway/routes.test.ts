@@ -300,9 +300,11 @@ describe('without a core', () => {
     for (const core of cores) core.calls.length = 0
     const broken = new ConnectError('reset', Code.Aborted)
     for (const core of cores) core.refuseNext = broken
-    const response = await call('POST', '/sessions/close', { body: { scope: 'panel' } })
+    const response = await call('POST', '/sessions/renew', {
+      body: { sessionId: 'ses_grant-1', renewalToken: 'renewal-1' },
+    })
     expect(response.status).toBe(503)
-    expect(cores[0]!.count('closeSession') + cores[1]!.count('closeSession')).toBe(1)
+    expect(cores[0]!.count('renewSession') + cores[1]!.count('renewSession')).toBe(1)
   })
 
   test('the core’s own refusal is final', async () => {

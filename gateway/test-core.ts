@@ -195,7 +195,9 @@ export function createTestCore() {
       },
       closeSession(request, context) {
         note('closeSession', request, context)
-        return { sessionId: verify(request.credentials), state: request.scope === 2 ? 'closed' : 'active' }
+        const closed = core.grants.get(request.credentials!.accessGrant) === 'SessionClosed'
+        const sessionId = closed ? `ses_${request.credentials!.accessGrant}` : verify(request.credentials)
+        return { sessionId, state: request.scope === 2 ? 'closed' : 'active' }
       },
     })
     router.service(CommandService, {

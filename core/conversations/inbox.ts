@@ -50,12 +50,13 @@ export function createInbox(dependencies: {
   function note({ conversationId, sequence, occurredAt, message }: LogEvent) {
     const earlier = noted.get(conversationId)
     if (earlier && earlier.lastSequence >= sequence) return
-    const sessionId = message?.sessionId ?? earlier?.lastSessionId
+    const sessionId = message?.sessionId
+    const lastSession = sessionId === undefined ? earlier?.lastSession : { sequence, sessionId }
     noted.set(conversationId, {
       conversationId,
       lastMessageAt: occurredAt,
       lastSequence: sequence,
-      ...(sessionId === undefined ? {} : { lastSessionId: sessionId }),
+      ...(lastSession && { lastSession }),
     })
   }
 

@@ -10,7 +10,7 @@ import { field, integer, locale, messageBody, oneOf, operationId, text, url, val
 import { minimisePageContext, type PageContext, pageContextIssues } from '../sessions/page-context.ts'
 import type { VisitorAccess, VisitorCredentials } from '../sessions/visitor-access.ts'
 import type { EventStore } from '../store/events.ts'
-import type { Session, SessionStore } from '../store/sessions.ts'
+import { operationSessionOf, type Session, type SessionStore } from '../store/sessions.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { Inbox } from './inbox.ts'
 import { type MessageStates, withChanges } from './message-states.ts'
@@ -87,7 +87,7 @@ export interface MessagesDependencies {
   settings: MessageSettings
 }
 
-const maxHeld = 50_000
+const maxMarked = 50_000
 
 /** Messages between visitors and agents: sends into the log, and the history out of it (contract, section 3). */
 export function createMessages({
@@ -101,19 +101,20 @@ export function createMessages({
   states,
   settings,
 }: MessagesDependencies): Messages {
-  /** Sessions that have been held lately: what is cached of them may not say so yet. */
-  const held = new LRUCache<string, true>({ max: maxHeld })
+  /** Sessions that this process has marked: what is cached of them may not say so yet. */
+  const marked = new LRUCache<string, true>({ max: maxMarked })
 
   /**
-   * The conversation that a session writes in. Before its first message the session is held there, in the write that an
-   * identification would move it with: so a message, and each repeat of it, goes to one conversation only.
+   * Marks an anonymous session before its first message. An identification closes the session in the same document: it sees
+   * the mark and continues the conversation, or it comes first and the message is refused.
    */
-  async function placeOf({ sessionId, conversationId, hasWritten }: Session): Promise<string> {
-    const place = `${sessionId} ${conversationId}`
-    if (hasWritten || held.has(place)) return conversationId
-    if (!(await sessions.markWritten(sessionId, conversationId))) return placeOf(await access.live(sessionId))
-    held.set(place, true)
-    return conversationId
+  async function markWritten({ sessionId, identity, hasWritten }: Session) {
+    if (identity || hasWritten || marked.has(sessionId)) return
+    if (!(await sessions.markWritten(sessionId))) {
+      await access.live(sessionId)
+      throw new ServiceError(ErrorCode.SESSION_CLOSED)
+    }
+    marked.set(sessionId, true)
   }
 
   /** Who speaks in an agent's message: the named one, or the assigned one, which must be read. */
@@ -166,13 +167,13 @@ export function createMessages({
         field('/locale', input.locale, locale),
         ...pageContextIssues('/pageContext', input.pageContext, settings.pageContextMaxBytes),
       )
-      const { sessionId } = session
-      const conversationId = await placeOf(session)
+      await markWritten(session)
+      const { sessionId, conversationId } = session
       const { clientOperationId } = input
       const sent = await log.append({
         conversationId,
         type: 'message.accepted',
-        operationKey: operationKeys.visitorMessage(sessionId, clientOperationId),
+        operationKey: operationKeys.visitorMessage(operationSessionOf(session), clientOperationId),
         inputHash: hashInput(input),
         message: {
           messageId: newId('msg'),

@@ -18,7 +18,7 @@ type Attempt = (how: { core?: TestCores['core']; key: string }) => Promise<Sessi
 type Step = { attempt: Attempt; check: (content: SessionContent) => Promise<void> }
 
 const cases: Record<string, () => Promise<Step>> = {
-  async 'a first identification that keeps its conversation'() {
+  async 'a first identification that goes on in its conversation'() {
     const sub = `customer-${randomUUID()}`
     const session = await cores.newSession()
     await cores.send(session, 'mine')
@@ -26,7 +26,10 @@ const cases: Record<string, () => Promise<Step>> = {
     return {
       attempt: (how) => cores.identify(session, assertion, how),
       async check(content) {
-        expect(content).toMatchObject({ sessionId: session.sessionId, conversationId: session.conversationId })
+        expect(content).toMatchObject({ conversationId: session.conversationId, identityState: 'verified' })
+        expect(content.sessionId).not.toBe(session.sessionId)
+        expect(await cores.history(content)).toEqual(['mine'])
+        await expect(cores.send(session, 'late')).rejects.toThrow('SessionClosed')
         const next = await cores.identify(await cores.newSession(), cores.sign({ sub }))
         expect(await cores.history(next)).toEqual(['mine'])
       },
@@ -42,11 +45,12 @@ const cases: Record<string, () => Promise<Step>> = {
     return {
       attempt: (how) => cores.identify(session, assertion, how),
       async check(content) {
-        expect(content).toMatchObject({ sessionId: session.sessionId, continuityState: 'continued' })
+        expect(content).toMatchObject({ conversationId: elsewhere.conversationId, continuityState: 'continued' })
         expect(await cores.history(content)).toEqual(['before'])
-        const stream = await cores.openStream(content)
-        await expect.poll(() => stream.types).toContain('session.identified')
-        expect(stream.types.filter((type) => type === 'session.identified')).toHaveLength(1)
+        const events = await cores.core.database.collections.events
+          .find({ conversationId: session.conversationId, type: 'session.identified' })
+          .toArray()
+        expect(events.map(({ sessionId }) => sessionId)).toEqual([session.sessionId])
       },
     }
   },
@@ -61,10 +65,11 @@ const cases: Record<string, () => Promise<Step>> = {
         expect(content.sessionId).not.toBe(old.sessionId)
         await expect(cores.send(old, 'late')).rejects.toThrow('SessionClosed')
         expect(await cores.history(content)).toEqual([])
-        const successors = await cores.core.database.collections.sessions.countDocuments({
+        // The anonymous session, the old one and one successor.
+        const sessions = await cores.core.database.collections.sessions.countDocuments({
           clientInstanceId: (await cores.core.sessions.find(old.sessionId)).clientInstanceId,
         })
-        expect(successors).toBe(2)
+        expect(sessions).toBe(3)
       },
     }
   },
@@ -118,6 +123,24 @@ describe.each(Object.entries(cases))('the death of a process in %s', (_, begin) 
       if (content instanceof Error) {
         expect(content.message).toBe('IdentityAssertionExpired')
       } else await check(content)
+      if (!died) return
+    }
+  })
+})
+
+describe('the death of a process in a first identification that nobody repeats', () => {
+  it('leaves the session as it was, or the next identification of the subject continues what it wrote', async () => {
+    for (let writes = 0; ; writes += 1) {
+      const sub = `customer-${randomUUID()}`
+      const session = await cores.newSession()
+      await cores.send(session, 'mine')
+      const died = await cores.identify(session, cores.sign({ sub }), { core: cores.mortalCore(writes) }).then(
+        () => false,
+        () => true,
+      )
+      const { status } = await cores.core.sessions.find(session.sessionId)
+      const next = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      expect(await cores.history(next)).toEqual(status === 'closed' ? ['mine'] : [])
       if (!died) return
     }
   })

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { startTestCores, type TestCores } from '../test-core-context.ts'
@@ -19,23 +20,36 @@ afterAll(() => cores.stop())
 /** A subject that no other test has. */
 const newSubject = () => `customer-${randomUUID()}`
 
-describe('the first identification of a session', () => {
-  it('keeps the session and its conversation, and says who it is to operators', async () => {
+const codeOf = (attempt: Promise<unknown>) =>
+  attempt.then(
+    () => 'ok',
+    (error: { code: ErrorCode }) => ErrorCode[error.code],
+  )
+
+describe('the identification of an anonymous session', () => {
+  it('closes it on every core and answers with a new session, grant and renewal token', async () => {
     const session = await cores.newSession()
     const sub = newSubject()
-    const stream = await cores.openStream(session, there)
-    const identified = await cores.identify(session, cores.sign({ sub, name: 'Ada', ctx: { plan: 'pro', seats: 3 } }))
-    expect(identified).toMatchObject({
-      sessionId: session.sessionId,
-      conversationId: session.conversationId,
-      continuityState: 'new',
-      identityState: 'verified',
-      displayName: 'Ada',
-    })
-    await until('the event', () => stream.types.length > 0)
-    expect(stream.types).toEqual(['session.identified'])
-    expect(JSON.parse(stream.json[0]!).data).toEqual({})
-    expect((await here.sessions.find(session.sessionId)).identity).toMatchObject({
+    const streams = [await cores.openStream(session, here), await cores.openStream(session, there)]
+    const assertion = cores.sign({ sub, name: 'Ada', ctx: { plan: 'pro', seats: 3 } })
+    const key = randomUUID()
+    const identified = await cores.identify(session, assertion, { key })
+    expect(identified).toMatchObject({ identityState: 'verified', displayName: 'Ada', continuityState: 'continued' })
+    expect(identified.conversationId).toBe(session.conversationId)
+    for (const field of ['sessionId', 'accessGrant', 'renewalToken'] as const)
+      expect(identified[field]).not.toBe(session[field])
+    for (const stream of streams) {
+      await until('the end of the stream', () => stream.ended)
+      expect(stream.types).toEqual(['session.identified', 'session.closed'])
+    }
+    for (const core of cores.cores) {
+      expect(await codeOf(cores.send(session, 'late', { core }))).toBe('SESSION_CLOSED')
+      expect(await codeOf(cores.history(session, core))).toBe('SESSION_CLOSED')
+      expect(await codeOf(cores.renew(session, { core }))).toBe('SESSION_CLOSED')
+      expect(await codeOf(cores.identify(session, cores.sign({ sub }), { core }))).toBe('SESSION_CLOSED')
+      expect(await cores.identify(session, assertion, { core, key })).toEqual(identified)
+    }
+    expect((await here.sessions.find(identified.sessionId)).identity).toMatchObject({
       externalSubject: sub,
       displayName: 'Ada',
       context: [
@@ -45,25 +59,22 @@ describe('the first identification of a session', () => {
     })
   })
 
-  it('is not told to another session of the same subject', async () => {
+  it('is not sent to another session of the same subject', async () => {
     const sub = newSubject()
     const one = await cores.identify(await cores.newSession(), cores.sign({ sub }))
     const stream = await cores.openStream(one)
-    await until('its own event', () => stream.types.length === 1)
     const other = await cores.identify(await cores.newSession(), cores.sign({ sub }))
     await cores.send(other, 'hello')
-    await until('the message', () => stream.types.length === 2)
-    expect(stream.types).toEqual(['session.identified', 'message.accepted'])
+    await until('the message', () => stream.types.length > 0)
+    expect(stream.types).toEqual(['message.accepted'])
   })
 
-  it('continues the conversation that the subject has open, if the session has written nothing', async () => {
+  it('continues the open conversation of the subject if the anonymous one has no message', async () => {
     const sub = newSubject()
     const first = await cores.identify(await cores.newSession(), cores.sign({ sub }))
     await cores.send(first, 'from the laptop')
-    const phone = await cores.newSession(there)
-    const second = await cores.identify(phone, cores.sign({ sub }), { core: there })
+    const second = await cores.identify(await cores.newSession(there), cores.sign({ sub }), { core: there })
     expect(second).toMatchObject({
-      sessionId: phone.sessionId,
       conversationId: first.conversationId,
       continuityState: 'continued',
       replay: { epoch: first.replay.epoch },
@@ -73,62 +84,38 @@ describe('the first identification of a session', () => {
     expect(await cores.history(second, there)).toEqual(['from the laptop', 'from the phone'])
   })
 
-  it('tells the streams of a session that it moves to begin anew, on every core, and these then follow the other log', async () => {
-    const sub = newSubject()
-    const first = await cores.identify(await cores.newSession(), cores.sign({ sub }))
-    const phone = await cores.newSession()
-    const streams = [await cores.openStream(phone, here), await cores.openStream(phone, there)]
-    await cores.identify(phone, cores.sign({ sub }))
-    for (const stream of streams) {
-      await until('the end of the stream', () => stream.ended)
-      expect(stream.types).toEqual(['replay.reset.required'])
-      expect(JSON.parse(stream.json[0]!).data).toEqual({ reason: 'epoch_changed', reauthenticationRequired: false })
-    }
-    // The old grant is still good.
-    const again = [await cores.openStream(phone, here), await cores.openStream(phone, there)]
-    await cores.send(first, 'hello')
-    for (const stream of again) {
-      await until('the message', () => stream.types.includes('message.accepted'))
-      expect(stream.ended).toBe(false)
-    }
-  })
+  it.each(['visitor', 'agent'] as const)(
+    'goes on in the anonymous conversation if the %s has written there, and the subject continues that one',
+    async (author) => {
+      const sub = newSubject()
+      const before = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      await cores.send(before, 'last week')
+      const session = await cores.newSession()
+      const { conversationId } = session
+      if (author === 'visitor') await cores.send(session, 'hello')
+      else await here.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'hello' })
+      const identified = await cores.identify(session, cores.sign({ sub }))
+      expect(identified).toMatchObject({ conversationId, continuityState: 'continued' })
+      expect(await cores.history(identified)).toEqual(['hello'])
+      const next = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      expect(next.conversationId).toBe(conversationId)
+      // The session that was there before keeps its conversation, and a refresh does not make it the subject's again.
+      expect((await cores.identify(before, cores.sign({ sub }))).conversationId).toBe(before.conversationId)
+      const later = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      expect(later.conversationId).toBe(conversationId)
+    },
+  )
 
-  it('of a session that has written makes its conversation the one that the subject continues', async () => {
-    const sub = newSubject()
-    const before = await cores.identify(await cores.newSession(), cores.sign({ sub }))
-    await cores.send(before, 'last week')
-    const session = await cores.newSession()
-    await cores.send(session, 'where is my order?')
-    const identified = await cores.identify(session, cores.sign({ sub }))
-    expect(identified.conversationId).toBe(session.conversationId)
-    expect(await cores.history(identified)).toEqual(['where is my order?'])
-    const next = await cores.identify(await cores.newSession(), cores.sign({ sub }))
-    expect(next.conversationId).toBe(session.conversationId)
-    // A refresh does not take it back.
-    await cores.identify(before, cores.sign({ sub }))
-    const later = await cores.identify(await cores.newSession(), cores.sign({ sub }))
-    expect(later.conversationId).toBe(session.conversationId)
-  })
-
-  it('begins anew where the conversation of the subject has been closed', async () => {
+  it('goes on in the anonymous conversation where the conversation of the subject is closed', async () => {
     const sub = newSubject()
     const before = await cores.identify(await cores.newSession(), cores.sign({ sub }))
     await cores.send(before, 'solved')
     await here.conversationDesk.close(before.conversationId, undefined)
     const session = await cores.newSession()
     const next = await cores.identify(session, cores.sign({ sub }))
-    expect(next).toMatchObject({ conversationId: session.conversationId, continuityState: 'new' })
+    expect(next.conversationId).toBe(session.conversationId)
     const later = await cores.identify(await cores.newSession(), cores.sign({ sub }))
     expect(later.conversationId).toBe(session.conversationId)
-  })
-
-  it('takes the sessions along that wait for the subject in an empty conversation', async () => {
-    const sub = newSubject()
-    const waiting = await cores.identify(await cores.newSession(there), cores.sign({ sub }), { core: there })
-    const writing = await cores.newSession()
-    await cores.send(writing, 'hello')
-    await cores.identify(writing, cores.sign({ sub }))
-    expect(await cores.history(waiting, there)).toEqual(['hello'])
   })
 
   it('on many devices at the same moment leads to one conversation', async () => {
@@ -145,34 +132,45 @@ describe('the first identification of a session', () => {
       for (const content of identified) expect(await cores.history(content)).toEqual(['to all'])
     }
   })
+
+  it('shows operators the new session of the conversation', async () => {
+    const session = await cores.newSession()
+    await cores.send(session, 'hello')
+    const identified = await cores.identify(session, cores.sign({ sub: newSubject(), name: 'Ada' }))
+    const { conversationId } = session
+    await cores.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'yes?' })
+    await here.inbox.noted()
+    const [conversation] = await here.stores.conversations.find([conversationId])
+    expect(conversation?.lastSessionId).toBe(identified.sessionId)
+    const [summary] = await here.conversationSummaries.of([conversation!])
+    expect(summary?.visitor).toMatchObject({ identityState: 'verified', displayName: 'Ada' })
+  })
 })
 
-describe('a message on its way while its session is moved', () => {
-  it('is in exactly one conversation, the one its answer names, and is seen where the session is', async () => {
+describe('a message that is being sent while its session is identified', () => {
+  it('is refused or is in the history of the new session, and its repeat there adds nothing', async () => {
     for (let round = 0; round < 12; round += 1) {
       const sub = newSubject()
       const first = await cores.identify(await cores.newSession(), cores.sign({ sub }))
       await cores.send(first, 'before')
       const session = await cores.newSession(there)
       const key = randomUUID()
-      const sends = () =>
-        cores.cores.map((core) => cores.send(session, 'in flight', { core, key }).then(({ event }) => event))
-      const [identified, ...events] = await Promise.all([
+      const send = (core: TestCores['core']) =>
+        cores.send(session, 'in flight', { core, key }).then(
+          ({ event }) => event,
+          (error: { code: ErrorCode }) => expect(ErrorCode[error.code]).toBe('SESSION_CLOSED'),
+        )
+      const [identified, ...sent] = await Promise.all([
         cores.identify(session, cores.sign({ sub })),
-        ...sends(),
-        ...sends(),
+        ...cores.cores.map(send),
+        ...cores.cores.map(send),
       ])
-      const repeat = (await cores.send(session, 'in flight', { key })).event
+      const events = sent.filter((event) => event !== undefined)
+      const repeat = (await cores.send(identified, 'in flight', { key })).event
       for (const event of events) expect(event).toEqual(repeat)
-      expect((await here.sessions.find(session.sessionId)).conversationId).toBe(repeat.conversationId)
-      expect(identified.conversationId).toBe(repeat.conversationId)
-      const seen = await cores.history(session)
+      expect(repeat.conversationId).toBe(identified.conversationId)
+      const seen = await cores.history(identified)
       expect(seen.filter((body) => body === 'in flight')).toHaveLength(1)
-      const elsewhere = [first.conversationId, session.conversationId].filter((id) => id !== repeat.conversationId)
-      for (const id of elsewhere) {
-        const { messages } = await here.messages.list(id, {})
-        expect(messages.filter(({ message }) => message?.body === 'in flight')).toEqual([])
-      }
     }
   })
 })
@@ -196,8 +194,45 @@ describe('the same subject again', () => {
     expect(again.expiresAt.getTime()).toBeGreaterThanOrEqual(session.expiresAt.getTime() + 59_000)
     const { identity } = await here.sessions.find(session.sessionId)
     expect(identity).toMatchObject({ displayName: 'Ada L.', context: [['plan', 'pro']] })
-    const stream = await cores.openStream(again)
-    await until('the events', () => stream.types.length > 0)
-    expect(stream.types).toEqual(['session.identified'])
+  })
+})
+
+describe('closing with continuity', () => {
+  it('by a verified visitor makes the next identification of the subject begin a new conversation', async () => {
+    const sub = newSubject()
+    const one = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    await cores.send(one, 'hello')
+    await cores.close(one)
+    const next = await cores.identify(await cores.newSession(there), cores.sign({ sub }), { core: there })
+    expect(next.conversationId).not.toBe(one.conversationId)
+    expect(await cores.history(next)).toEqual([])
+    const later = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+    expect(later.conversationId).toBe(next.conversationId)
+  })
+
+  it('repeated with its key and the dead grant gets the same answer, whichever core died after which write', async () => {
+    for (let writes = 0; ; writes += 1) {
+      const sub = newSubject()
+      const session = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      await cores.send(session, 'hello')
+      const key = randomUUID()
+      const died = await codeOf(cores.close(session, { core: cores.mortalCore(writes), key }))
+      cores.advance(16)
+      const content = { sessionId: session.sessionId, state: 'closed' }
+      expect((await cores.close(session, { key })).content).toEqual(content)
+      expect(await cores.close(session, { key, core: there })).toEqual({ content, replayed: true })
+      expect(await codeOf(cores.close(session, { key, scope: 'panel' }))).toBe('IDEMPOTENCY_CONFLICT')
+      expect(await codeOf(cores.close(session))).toBe('SESSION_CLOSED')
+      const next = await cores.identify(await cores.newSession(), cores.sign({ sub }))
+      expect(next.conversationId).not.toBe(session.conversationId)
+      if (died === 'ok') return
+    }
+  })
+
+  it('with the dead grant of a session that something else closed is refused', async () => {
+    const session = await cores.newSession()
+    await cores.identify(session, cores.sign({ sub: newSubject() }))
+    expect(await codeOf(cores.close(session))).toBe('SESSION_CLOSED')
+    expect(await codeOf(cores.close(session, { scope: 'panel' }))).toBe('SESSION_CLOSED')
   })
 })

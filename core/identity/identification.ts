@@ -1,12 +1,18 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency } from '../idempotency.ts'
-import { plannedId } from '../ids.ts'
-import { type Keyring, keyedHash } from '../keys/keyring.ts'
+import type { Keyring } from '../keys/keyring.ts'
 import type { EventLog } from '../log/event-log.ts'
+import type { LogEvent } from '../log/log-events.ts'
 import { operationKeys } from '../log/operation-keys.ts'
 import type { Wakeups } from '../log/wakeups.ts'
-import { firstGrantOf, newConversation, newSession, type SessionLifetimes } from '../sessions/new-session.ts'
+import {
+  firstGrantOf,
+  idOfOperation,
+  newConversation,
+  newSession,
+  type SessionLifetimes,
+} from '../sessions/new-session.ts'
 import {
   grantTimes,
   type Issued,
@@ -38,7 +44,7 @@ export interface Identification {
 
 export interface IdentificationDependencies {
   store: SessionStore
-  conversations: Pick<ConversationStore, 'insertOnce' | 'find'>
+  conversations: Pick<ConversationStore, 'insertOnce' | 'setLastSession'>
   nonces: NonceStore
   subjects: Subjects
   assertions: IdentityAssertions
@@ -54,8 +60,8 @@ export interface IdentificationDependencies {
 
 /**
  * Identification, refresh and change of identity. Each is a row of steps of which every one can be repeated, and one
- * compare-and-set on the session is what makes it happen. A process that dies in between leaves the old state, or what a
- * repeat of the same operation completes: docs/decisions.md tells how.
+ * compare-and-set on the session decides. If a process dies in between, nothing has happened or a repeat of the same
+ * operation completes it: docs/decisions.md tells how.
  */
 export function createIdentification(dependencies: IdentificationDependencies): Identification {
   const { store, conversations, nonces, subjects, assertions, contents, access } = dependencies
@@ -70,42 +76,14 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     const session = await latest(sessionId)
     if (session.status === 'closed') return succeeded(session, operation)
     await access.live(sessionId)
-    const times = grantTimes(now(), settings.grantLifetime, session.endsAt)
-    const grantExpiresAt = new Date(times.expiresAt * 1000)
-
-    let identity = session.identity
-    if (identity?.operation !== operation) {
-      identity = await verifiedIdentity(session, installation, assertion, operation)
-      if (session.identity && session.identity.subjectId !== identity.subjectId) {
-        return switchTo(identity, session, operation)
-      }
-      if (session.identity) identity.joinedBy = session.identity.joinedBy
-      const from = session.identity?.subjectId
-      // Another operation was faster: it is judged anew what this one means.
-      if (!(await store.setIdentity(sessionId, { from, identity, grantExpiresAt }))) {
-        return identifyOnce(sessionId, installation, assertion, operation)
-      }
-    }
-
-    const joins = identity.joinedBy === operation
-    const settled = await subjects.settle(sessionId, { joins })
-    await refuseBanned(settled)
-    await wakeups.stateChanged(sessionId)
-    const { conversationId, renewal } = settled
-    const type = 'session.identified'
-    await log.append({
-      conversationId,
-      type,
-      sessionId,
-      operationKey: operationKeys.session(sessionId, type),
-      inputHash: type,
-    })
-    const stays = joins && conversationId === session.conversationId && !(await isOlder(settled))
-    const grant = { ...times, generation: renewal.generation }
-    return contents.issue(settled, grant, { state: stays ? 'new' : 'continued' })
+    if (session.identity?.operation === operation) return refresh(session, session.identity)
+    const identity = await verifiedIdentity(session, installation, assertion, operation)
+    if (session.identity?.subjectId === identity.subjectId) return refresh(session, identity)
+    await subjects.recover(identity.subjectId)
+    return replace(session, identity, operation)
   }
 
-  /** What the assertion says, if it is good and counts. Nothing is changed by one that is not. */
+  /** What the assertion says, if it is valid and unused. An invalid one changes nothing. */
   async function verifiedIdentity(
     { connectionId, publicSiteKey }: Session,
     installation: Installation,
@@ -119,70 +97,100 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     if (!(await nonces.use({ publicSiteKey, nonce, operation, expiresAt }, new Date(now())))) {
       throw new ServiceError(ErrorCode.IDENTITY_ASSERTION_REPLAYED)
     }
-    return { ...said, subjectId, operation, joinedBy: operation, verifiedAt: new Date(now()) }
+    return { ...said, subjectId, operation, verifiedAt: new Date(now()) }
+  }
+
+  /** The same subject again: the session stays, with a fresh grant. */
+  async function refresh(session: Session, identity: Identity): Promise<Issued> {
+    const { sessionId, endsAt, renewal } = session
+    const times = grantTimes(now(), settings.grantLifetime, endsAt)
+    if (!(await store.refreshIdentity(sessionId, identity, new Date(times.expiresAt * 1000)))) await refuse(sessionId)
+    await wakeups.stateChanged(sessionId)
+    const grant = { ...times, generation: renewal.generation }
+    return contents.issue({ ...session, identity }, grant, { state: 'continued' })
   }
 
   /**
-   * Ends a session in favour of a new one, for another subject or for nobody. The new one has the ids that the operation
-   * gives it and is known to nobody until the old one is closed, which is the one write that decides.
+   * Closes a session in favour of a new one, whose ids are derived from the operation. The new one's credentials are given
+   * to nobody before the old one is closed; that write decides.
    */
-  async function switchTo(identity: Identity | undefined, old: Session, operation: string): Promise<Issued> {
-    const sessionId = idFor('ses', operation)
-    await begin(sessionId, old, identity, operation)
-    await refuseBanned(identity ? await subjects.settle(sessionId, { joins: true }) : await latest(sessionId))
-    if (!(await store.succeed(old.sessionId, { operation, sessionId }))) {
+  async function replace(old: Session, identity: Identity | undefined, operation: string): Promise<Issued> {
+    const session = planned(old, identity, operation)
+    if (!session.operationSessionId) await conversations.insertOnce(newConversation(session, now()))
+    await store.insertOnce(session)
+    await refuseBanned(session)
+    const { sessionId } = session
+    const joined = old.identity ? undefined : identity
+    if (joined) await announce(old)
+    if (!(await store.succeed(old.sessionId, { operation, sessionId }, joined))) {
       const current = await latest(old.sessionId)
       if (current.successor?.operation !== operation) {
         await store.end(sessionId, 'closed')
-        await access.live(old.sessionId)
-        throw new ServiceError(ErrorCode.SESSION_CLOSED)
+        await refuse(old.sessionId)
       }
     }
     return succeeded(await latest(old.sessionId), operation)
   }
 
-  async function begin(sessionId: string, old: Session, identity: Identity | undefined, operation: string) {
-    const continued = identity && (await subjects.openConversation(identity.subjectId))
-    const { workspaceId, connectionId, publicSiteKey, origin, visitorId, clientInstanceId, locale } = old
-    const session = newSession(
+  /** Of another person only the browser and the language stay. */
+  function planned(old: Session, identity: Identity | undefined, operation: string): Session {
+    const { workspaceId, connectionId, connectionVersion, publicSiteKey, origin, visitorId, clientInstanceId } = old
+    const { locale, pageContext, pageContextAt } = old
+    const isJoining = identity !== undefined && old.identity === undefined
+    return newSession(
       {
-        sessionId,
+        sessionId: idFor('ses', operation),
         workspaceId,
         connectionId,
+        ...(connectionVersion === undefined ? {} : { connectionVersion }),
         publicSiteKey,
         origin,
-        conversationId: continued?.conversationId ?? idFor('cnv', operation),
+        conversationId: idFor('cnv', operation),
         visitorId,
         clientInstanceId,
         ...(locale === undefined ? {} : { locale }),
-        ...(identity && { identity }),
+        ...(identity && { identity, provisionalFor: old.sessionId }),
+        ...(isJoining && {
+          operationSessionId: old.sessionId,
+          ...(pageContext && pageContextAt && { pageContext, pageContextAt }),
+        }),
       },
       now(),
       settings,
     )
-    if (!continued) await conversations.insertOnce(newConversation(session, now()))
-    await store.insertOnce(session)
   }
 
   /** The answer of the operation that closed a session: the content of the session that came after it. */
-  async function succeeded({ sessionId, successor }: Session, operation: string): Promise<Issued> {
-    if (successor?.operation !== operation) throw new ServiceError(ErrorCode.SESSION_CLOSED)
-    await wakeups.stateChanged(sessionId)
-    const session = await latest(successor.sessionId)
-    return contents.issue(session, firstGrantOf(session), { state: (await isOlder(session)) ? 'continued' : 'new' })
+  async function succeeded(old: Session, operation: string): Promise<Issued> {
+    if (old.successor?.operation !== operation) throw new ServiceError(ErrorCode.SESSION_CLOSED)
+    const session = await subjects.settle(await latest(old.successor.sessionId), old)
+    if (session.conversationId === old.conversationId) {
+      const { sequence } = await announce(old)
+      await conversations.setLastSession(session.conversationId, { sequence, sessionId: session.sessionId })
+    }
+    await wakeups.stateChanged(old.sessionId)
+    const isNew = session.conversationId === idFor('cnv', operation)
+    return contents.issue(session, firstGrantOf(session), { state: isNew ? 'new' : 'continued' })
   }
 
-  /** A ban that came between the look and the write did not find this session. */
+  /** Tells the streams of an anonymous session that its end, which is the next thing they are told, is an identification. */
+  async function announce({ sessionId, conversationId }: Session): Promise<LogEvent> {
+    const type = 'session.identified'
+    const operationKey = operationKeys.session(sessionId, type)
+    return (await log.append({ conversationId, type, sessionId, operationKey, inputHash: type })).event
+  }
+
+  /** A ban between the look and the insert did not find this session. */
   async function refuseBanned({ sessionId, visitorId, identity }: Session) {
     if (!(await store.isBanned(visitorId, ...(identity ? [identity.subjectId] : [])))) return
     await store.end(sessionId, 'banned')
-    await wakeups.stateChanged(sessionId)
     throw new ServiceError(ErrorCode.VISITOR_BANNED)
   }
 
-  async function isOlder({ conversationId, createdAt }: Session): Promise<boolean> {
-    const [conversation] = await conversations.find([conversationId])
-    return conversation !== undefined && conversation.createdAt < createdAt
+  /** Another operation was faster. */
+  async function refuse(sessionId: string): Promise<never> {
+    await access.live(sessionId)
+    throw new ServiceError(ErrorCode.SESSION_CLOSED)
   }
 
   async function latest(sessionId: string): Promise<Session> {
@@ -191,9 +199,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     return session
   }
 
-  function idFor(prefix: 'ses' | 'cnv', operation: string) {
-    return plannedId(prefix, keyedHash(keyring.current('planned-id').key, prefix, operation))
-  }
+  const idFor = (prefix: 'ses' | 'cnv', operation: string) => idOfOperation(keyring, prefix, operation)
 
   return {
     async identify({ credentials, assertion, idempotencyKey }) {
@@ -223,7 +229,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
           const current = await latest(sessionId)
           if (current.status === 'closed') return succeeded(current, operation)
           await access.live(sessionId)
-          if (current.identity) return switchTo(undefined, current, operation)
+          if (current.identity) return replace(current, undefined, operation)
           // The grant that was shown, given back.
           const times = { issuedAt: grantIssuedAt.getTime() / 1000, expiresAt: grantExpiresAt.getTime() / 1000 }
           const grant = { ...times, generation: current.renewal.generation }

@@ -132,7 +132,9 @@ describe('an assertion', () => {
         codeOf(cores.identify(session, assertion, { core: cores.cores[index % 2]! })),
       ),
     )
-    expect(outcomes.toSorted()).toEqual([...Array(19).fill('IDENTITY_ASSERTION_REPLAYED'), 'ok'])
+    expect(outcomes.filter((outcome) => outcome === 'ok')).toHaveLength(1)
+    // Those that came after it find the session closed.
+    expect(['IDENTITY_ASSERTION_REPLAYED', 'SESSION_CLOSED', 'ok']).toEqual(expect.arrayContaining(outcomes))
   })
 
   it('in the very same operation again gets the first answer, with the same credentials, from another core too', async () => {

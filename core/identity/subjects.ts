@@ -1,83 +1,81 @@
 import type { IdsKey } from '../keys/ids-key.ts'
 import { keyedHash } from '../keys/keyring.ts'
-import type { Wakeups } from '../log/wakeups.ts'
-import type { VisitorAccess } from '../sessions/visitor-access.ts'
-import type { Conversation, ConversationStore } from '../store/conversations.ts'
+import type { ConversationStore } from '../store/conversations.ts'
 import type { EventStore } from '../store/events.ts'
 import type { Session, SessionStore } from '../store/sessions.ts'
-import type { Subject, SubjectStore } from '../store/subjects.ts'
+import type { SubjectStore } from '../store/subjects.ts'
 
 export interface Subjects {
   /** What a visitor is known by on a connection: a keyed hash of the host's own id. */
   idOf(connectionId: string, externalSubject: string): Promise<string>
-  /** The subject's conversation, while it is open. */
-  openConversation(subjectId: string): Promise<Conversation | undefined>
   /**
-   * Puts a verified session where its subject's conversation is, and resolves to the session as it then stands. Until the
-   * session has written something it continues the subject's open conversation; after that it stays where it wrote. With
-   * `joins`, what it wrote becomes the subject's open conversation.
-   * Repeating it changes nothing. Errors: those of VisitorAccess.live.
+   * Decides the conversation of a session that took the place of `predecessor`, and returns the session as it then is. An
+   * anonymous conversation with a message becomes the subject's; otherwise the session gets the subject's open
+   * conversation, if there is one. A repeat returns the first decision.
    */
-  settle(sessionId: string, options: { joins: boolean }): Promise<Session>
+  settle(session: Session, predecessor: Session): Promise<Session>
+  /** Settles sessions whose process died after it closed the predecessor, so that the subject has what was said there. */
+  recover(subjectId: string): Promise<void>
+  /** The next identification of the subject begins a new conversation. */
+  forgetConversation(subjectId: string): Promise<void>
 }
 
-/** Verified visitors and the one conversation that all of their sessions continue (contract, section 3). */
+/** Verified visitors and the open conversation that their next session continues (contract, section 3). */
 export function createSubjects(dependencies: {
   store: SubjectStore
-  sessions: Pick<SessionStore, 'move' | 'findUnwritten'>
+  sessions: Pick<SessionStore, 'find' | 'findProvisional' | 'setConversation'>
   conversations: Pick<ConversationStore, 'find'>
   events: Pick<EventStore, 'firstMessage'>
-  access: Pick<VisitorAccess, 'live'>
   idsKey: IdsKey
-  wakeups: Pick<Wakeups, 'stateChanged'>
 }): Subjects {
-  const { store, sessions, conversations, events, access, idsKey, wakeups } = dependencies
+  const { store, sessions, conversations, events, idsKey } = dependencies
 
-  async function openOf(subject: Subject | undefined): Promise<Conversation | undefined> {
-    if (!subject) return undefined
-    const [conversation] = await conversations.find([subject.conversationId])
-    return conversation?.status === 'closed' ? undefined : conversation
+  async function isOpen(conversationId: string): Promise<boolean> {
+    const [conversation] = await conversations.find([conversationId])
+    return conversation !== undefined && conversation.status !== 'closed'
   }
 
-  /** The subject's sessions that wait in a conversation without any message come along. */
-  async function gather(subjectId: string, to: string) {
-    const moved: string[] = []
-    for (const { sessionId, conversationId } of await sessions.findUnwritten(subjectId)) {
-      if (conversationId === to || (await events.firstMessage(conversationId))) continue
-      if (await sessions.move(sessionId, { from: conversationId, to })) moved.push(sessionId)
+  /** Makes a conversation the subject's, with `replaces` even if there is an open one; returns the one it has then. */
+  async function choose(session: Session, subjectId: string, conversationId: string, { replaces = false }) {
+    const { workspaceId, connectionId } = session
+    for (;;) {
+      const current = (await store.find(subjectId))?.conversationId
+      if (current !== undefined && (current === conversationId || (!replaces && (await isOpen(current)))))
+        return current
+      if (await store.setConversation({ subjectId, workspaceId, connectionId, conversationId }, current)) {
+        return conversationId
+      }
     }
-    if (moved.length > 0) await wakeups.stateChanged(...moved)
+  }
+
+  async function settle(session: Session, predecessor: Session): Promise<Session> {
+    const { sessionId, identity, provisionalFor } = session
+    if (!identity || provisionalFor === undefined) return session
+    // The write that closed an anonymous predecessor gave it the same identity.
+    const isJoined = predecessor.identity?.operation === identity.operation
+    const own = isJoined ? predecessor.conversationId : session.conversationId
+    const replaces = isJoined && (predecessor.hasWritten || (await events.firstMessage(own)) !== undefined)
+    await sessions.setConversation(sessionId, await choose(session, identity.subjectId, own, { replaces }))
+    const [settled = session] = await sessions.find([sessionId])
+    return settled
   }
 
   return {
+    settle,
+
     async idOf(connectionId, externalSubject) {
       return `sub_${keyedHash(await idsKey(), 'subject', connectionId, externalSubject)
         .toString('hex')
         .slice(0, 32)}`
     },
 
-    openConversation: async (subjectId) => openOf(await store.find(subjectId)),
-
-    async settle(sessionId, { joins }) {
-      for (;;) {
-        const session = await access.live(sessionId)
-        const { conversationId, connectionId, workspaceId, identity, hasWritten = false } = session
-        if (!identity) return session
-        const { subjectId } = identity
-        const subject = await store.find(subjectId)
-        const open = await openOf(subject)
-        const isThere = subject?.conversationId === conversationId
-        if (!isThere && open && !hasWritten) {
-          await sessions.move(sessionId, { from: conversationId, to: open.conversationId })
-          continue
-        }
-        if (!isThere && (joins || !open)) {
-          const own = { subjectId, workspaceId, connectionId, conversationId }
-          if (!(await store.setConversation(own, subject?.conversationId))) continue
-        }
-        if (joins) await gather(subjectId, conversationId)
-        return session
+    async recover(subjectId) {
+      for (const session of await sessions.findProvisional(subjectId)) {
+        const [predecessor] = await sessions.find([session.provisionalFor!])
+        if (predecessor?.successor?.sessionId === session.sessionId) await settle(session, predecessor)
       }
     },
+
+    forgetConversation: (subjectId) => store.remove(subjectId),
   }
 }

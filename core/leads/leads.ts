@@ -7,6 +7,7 @@ import { newId } from '../ids.ts'
 import { field, integer, isIdempotencyKey, text, validate } from '../rules.ts'
 import type { VisitorAccess, VisitorCredentials } from '../sessions/visitor-access.ts'
 import type { Lead, LeadStore } from '../store/leads.ts'
+import { operationSessionOf } from '../store/sessions.ts'
 import type { FormKind, WorkspaceStore } from '../store/workspaces.ts'
 import { formIssues, formKinds } from './forms.ts'
 import type { LeadFanOut } from './lead-fan-out.ts'
@@ -82,7 +83,7 @@ export function createLeads(dependencies: {
       if (!installation.capabilities[capability]) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
       if (!isIdempotencyKey(idempotencyKey)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
       validate(...formIssues(installation.forms?.[form] ?? [], fields))
-      const { sessionId, workspaceId, conversationId } = session
+      const { workspaceId, conversationId } = session
       const formSubmissionId = newId('frm')
       const inputHash = hashInput({ form, fields })
       const lead: Lead = {
@@ -93,7 +94,7 @@ export function createLeads(dependencies: {
         conversationId,
         formSubmissionId,
         createdAt: new Date(now()),
-        operationKey: `${sessionId} ${form} ${idempotencyKey}`,
+        operationKey: `${operationSessionOf(session)} ${form} ${idempotencyKey}`,
         inputHash,
         ...(await fanOut.plan(workspaceId)),
       }

@@ -39,8 +39,6 @@ export interface Subscription {
   /** Events that it was sent before it was live. */
   replayed: number
   isOpen: boolean
-  /** The session has gone to another conversation. */
-  isElsewhere: boolean
   /** The session is over, and the log tells those that have not come to `sequence`. */
   over?: { type: SessionEndType; sequence: number }
 }
@@ -71,8 +69,6 @@ export interface Subscriptions {
   /** The reader has room again. */
   resume(subscription: Subscription): void
   close(subscription: Subscription): void
-  /** Tells the streams of a session that follow another conversation's log to begin anew, and ends them. */
-  sessionIsIn(sessionId: string, conversationId: string): void
   /**
    * Ends the streams of a session that is over. Those that have not come to `event`, its end in the log, end when the log brings
    * it; left out: the log brings it to none.
@@ -176,14 +172,6 @@ export function createSubscriptions({
     return { page: await replayWindow.read(feed.conversationId, position), through }
   }
 
-  /** The stream ends; the client comes back, and gets the log of the conversation that its session is in now. */
-  function beginAnew(subscription: Subscription) {
-    const { id, sink, epoch, feed } = subscription
-    metrics.streamResets.inc({ reason: 'epoch_changed' })
-    sink.event([id], resetRequired(epoch, feed.through, { reason: 'epoch_changed', at: new Date(now()) }))
-    end(subscription)
-  }
-
   /** Ends an open stream whose session is over, unless the log brings the end; false when the stream goes on. */
   function endIfOver(subscription: Subscription): boolean {
     const { id, sink, epoch, feed, isOpen, position, over } = subscription
@@ -252,7 +240,6 @@ export function createSubscriptions({
         mode: 'replaying',
         replayed: 0,
         isOpen: false,
-        isElsewhere: false,
       }
       const feed = await feeds.join(session.conversationId, subscription)
       subscription.feed = feed
@@ -267,7 +254,7 @@ export function createSubscriptions({
           subscription.position = verdict.sequence
           sink.opened(id, session, { epoch, sequence: verdict.sequence })
           subscription.isOpen = true
-          if (!endIfOver(subscription) && subscription.isElsewhere) beginAnew(subscription)
+          endIfOver(subscription)
           void replay(subscription, verdict.page && { page: verdict.page, through })
         } else {
           metrics.streamResets.inc({ reason: verdict.reason })
@@ -290,13 +277,6 @@ export function createSubscriptions({
 
     close(subscription) {
       close(subscription)
-    },
-
-    sessionIsIn(sessionId, conversationId) {
-      for (const subscription of [...(bySession.get(sessionId) ?? [])]) {
-        subscription.isElsewhere = subscription.session.conversationId !== conversationId
-        if (subscription.isElsewhere && subscription.isOpen) beginAnew(subscription)
-      }
     },
 
     sessionIsOver(sessionId, type, event) {

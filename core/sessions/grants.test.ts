@@ -5,7 +5,7 @@ import { createKeyring, type SecretKey } from '../keys/keyring.ts'
 import { createGrants } from './grants.ts'
 
 const key = (kid: string, fill: number): SecretKey => ({ kid, secret: new Uint8Array(32).fill(fill) })
-const claims = { sid: 'ses_1', con: 'con_1', org: 'https://shop.example', iat: 1_700_000_000, exp: 1_700_000_900 }
+const claims = { sid: 'ses_1', org: 'https://shop.example', iat: 1_700_000_000, exp: 1_700_000_900 }
 const keyring = createKeyring([key('k1', 1)])
 const grants = createGrants(keyring)
 
@@ -24,6 +24,10 @@ describe('access grants', () => {
     const grant = await grants.sign(claims)
     expect(await grants.verify(grant)).toEqual({ ...claims, aud: 'service.widget.public-api' })
     expect(await grants.sign(claims)).toBe(grant)
+  })
+
+  it('of earlier versions, which name their connection, are accepted', async () => {
+    expect(await grants.verify(await forged({}, { con: 'con_1' }))).toMatchObject({ sid: 'ses_1' })
   })
 
   it('stay good when their key is no longer the current one, and not when it is gone', async () => {

@@ -6,7 +6,6 @@ import { equalInConstantTime, type Keyring, keyedHash } from '../keys/keyring.ts
 /** What an access grant says (contract, section 2). Times in whole seconds since 1970. */
 export interface GrantClaims {
   sid: string
-  con: string
   aud: string
   org: string
   iat: number
@@ -91,7 +90,7 @@ export function createGrants(keyring: Keyring): Grants {
 }
 
 function isGrantClaims(value: unknown): value is GrantClaims {
-  const { sid, con, aud, org, iat, exp } = value as Partial<Record<keyof GrantClaims, unknown>>
-  const texts = [sid, con, aud, org].every((text) => typeof text === 'string')
+  const { sid, aud, org, iat, exp } = value as Partial<Record<keyof GrantClaims, unknown>>
+  const texts = [sid, aud, org].every((text) => typeof text === 'string')
   return texts && Number.isInteger(iat) && Number.isInteger(exp) && aud === audience
 }

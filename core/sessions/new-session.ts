@@ -1,4 +1,5 @@
-import { newEpoch } from '../ids.ts'
+import { newEpoch, plannedId } from '../ids.ts'
+import { type Keyring, keyedHash } from '../keys/keyring.ts'
 import type { Conversation } from '../store/conversations.ts'
 import type { Session } from '../store/sessions.ts'
 import { grantTimes } from './session-content.ts'
@@ -7,6 +8,11 @@ export interface SessionLifetimes {
   /** Seconds. */
   grantLifetime: number
   sessionLifetime: number
+}
+
+/** The id of what an operation makes once, however often it runs. */
+export function idOfOperation(keyring: Keyring, prefix: 'ses' | 'cnv', ...operation: string[]): string {
+  return plannedId(prefix, keyedHash(keyring.current('planned-id').key, prefix, ...operation))
 }
 
 /** A session that begins now, with its first grant. */

@@ -168,18 +168,6 @@ describe('the last seen event of a renewal', () => {
     expect(stateOf(ahead)).toEqual(['reset_required', 'reset'])
     expect(stateOf(await renew(ahead, { lastSeenEventId: 'another-3' }))).toEqual(['reset_required', 'reset'])
   })
-
-  it('of the conversation that the session was in before its identification asks for a reset', async () => {
-    const sub = `customer-${randomUUID()}`
-    const first = await cores.identify(await cores.newSession(), cores.sign({ sub }))
-    await cores.send(first, 'hello')
-    const session = await cores.newSession()
-    await cores.identify(session, cores.sign({ sub }))
-    const renewed = await renew(session, { lastSeenEventId: `${session.replay.epoch}-0`, core: there })
-    expect(stateOf(renewed)).toEqual(['reset_required', 'reset'])
-    expect(renewed.conversationId).toBe(first.conversationId)
-    expect(renewed.replay.epoch).toBe(first.replay.epoch)
-  })
 })
 
 describe('the end of the last grant', () => {

@@ -62,9 +62,7 @@ export function createVisitorService(
     sessions: stores.sessions,
     conversations,
     events,
-    access,
     idsKey,
-    wakeups,
   })
   const assertions = createIdentityAssertions({
     secretBox,
@@ -79,7 +77,7 @@ export function createVisitorService(
   return {
     visitorAccess: access,
     subjects,
-    sessions: createSessions({ ...shared, idsKey, workspaces }),
+    sessions: createSessions({ ...shared, idsKey, workspaces, directory, subjects }),
     renewals: createRenewals({ ...shared, directory, grants }),
     identification: createIdentification({ ...shared, nonces: stores.nonces, subjects, assertions }),
     jobs: [

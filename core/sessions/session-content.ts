@@ -38,7 +38,6 @@ export interface GrantTimes {
 export interface Issued extends GrantTimes {
   sessionId: string
   conversationId: string
-  connectionId: string
   origin: string
   generation: number
   replay: Replay
@@ -89,11 +88,10 @@ export function createSessionContents(dependencies: {
   return {
     replayOf,
 
-    async issue({ sessionId, conversationId, connectionId, origin, identity }, grant, { state, replay }) {
+    async issue({ sessionId, conversationId, origin, identity }, grant, { state, replay }) {
       return {
         sessionId,
         conversationId,
-        connectionId,
         origin,
         ...grant,
         replay: replay ?? (await replayOf(conversationId)),
@@ -104,13 +102,15 @@ export function createSessionContents(dependencies: {
       }
     },
 
-    async contentOf({ issuedAt, expiresAt, generation, connectionId, origin, identity, ...issued }) {
-      const { sessionId } = issued
+    async contentOf({ sessionId, conversationId, replay, continuityState, ...issued }) {
+      const { issuedAt, expiresAt, generation, origin, identity } = issued
       return {
-        ...issued,
+        sessionId,
+        conversationId,
+        replay,
+        continuityState,
         accessGrant: await grants.sign({
           sid: sessionId,
-          con: connectionId,
           org: origin,
           iat: issuedAt,
           exp: expiresAt,

@@ -35,7 +35,7 @@ const endWriteMs = 400
 export function createSessionWatch(dependencies: {
   access: Pick<VisitorAccess, 'endOf' | 'isStill'>
   log: EventLog
-  subscriptions: Pick<Subscriptions, 'observe' | 'sessionIsIn' | 'sessionIsOver'>
+  subscriptions: Pick<Subscriptions, 'observe' | 'sessionIsOver'>
   bus: Bus
   logger: Logger
   now: () => number
@@ -50,11 +50,9 @@ export function createSessionWatch(dependencies: {
     const entry = watched.get(sessionId)
     if (!entry) return
     try {
-      const { end, grantExpiresAt, conversationId } = await access.endOf(sessionId)
-      if (conversationId === undefined) return subscriptions.sessionIsOver(sessionId, 'session.revoked')
-      entry.session = { ...entry.session, conversationId }
-      subscriptions.sessionIsIn(sessionId, conversationId)
-      if (grantExpiresAt) entry.expiresAt = grantExpiresAt.getTime()
+      const { end, grantExpiresAt } = await access.endOf(sessionId)
+      if (!grantExpiresAt) return subscriptions.sessionIsOver(sessionId, 'session.revoked')
+      entry.expiresAt = grantExpiresAt.getTime()
       if (end) await writeEnd(entry.session, end)
     } catch (error) {
       // It is looked at again within seconds.

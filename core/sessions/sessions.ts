@@ -1,15 +1,16 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency } from '../idempotency.ts'
-import { newId } from '../ids.ts'
+import type { Subjects } from '../identity/subjects.ts'
 import type { IdsKey } from '../keys/ids-key.ts'
-import { keyedHash } from '../keys/keyring.ts'
+import { type Keyring, keyedHash } from '../keys/keyring.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { field, locale, text, validate } from '../rules.ts'
 import type { ConversationStore } from '../store/conversations.ts'
 import type { Session, SessionStore } from '../store/sessions.ts'
+import type { Directory } from '../workspaces/directory.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
-import { firstGrantOf, newConversation, newSession, type SessionLifetimes } from './new-session.ts'
+import { firstGrantOf, idOfOperation, newConversation, newSession, type SessionLifetimes } from './new-session.ts'
 import { minimisePageContext, type PageContext, pageContextIssues } from './page-context.ts'
 import type { Issued, Repeatable, SessionContent, SessionContents } from './session-content.ts'
 import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
@@ -32,6 +33,10 @@ export interface NewSession {
 
 export interface Sessions {
   create(request: NewSession): Promise<Repeatable<SessionContent>>
+  /**
+   * `continuity` ends the session, and with a verified one the subject's conversation: the next identification begins anew.
+   * A repeat is answered with the dead grant too. Errors: those of VisitorAccess.authorize and of Idempotency.once.
+   */
   close(request: {
     credentials: VisitorCredentials
     scope: 'panel' | 'continuity'
@@ -55,10 +60,13 @@ export interface Sessions {
 
 export interface SessionsDependencies {
   store: SessionStore
-  conversations: Pick<ConversationStore, 'insert'>
+  conversations: Pick<ConversationStore, 'insertOnce'>
   contents: SessionContents
   workspaces: Pick<Workspaces, 'installationFor'>
+  directory: Pick<Directory, 'connections'>
+  subjects: Pick<Subjects, 'forgetConversation'>
   access: VisitorAccess
+  keyring: Keyring
   idsKey: IdsKey
   idempotency: Idempotency
   wakeups: Pick<Wakeups, 'stateChanged'>
@@ -68,8 +76,8 @@ export interface SessionsDependencies {
 
 /** Visitor sessions: their start and their end (contract, sections 2 and 3). */
 export function createSessions(dependencies: SessionsDependencies): Sessions {
-  const { store, conversations, contents, workspaces, access, idsKey, idempotency, wakeups, settings, now } =
-    dependencies
+  const { store, conversations, contents, workspaces, directory, subjects, access } = dependencies
+  const { keyring, idsKey, idempotency, wakeups, settings, now } = dependencies
 
   async function visitorIdFor(connectionId: string, clientInstanceId: string) {
     return `vis_${keyedHash(await idsKey(), connectionId, clientInstanceId)
@@ -77,20 +85,27 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       .slice(0, 32)}`
   }
 
-  async function start({ pageContext, ...request }: Omit<NewSession, 'idempotencyKey'>): Promise<Issued> {
+  /** Runs of one operation make one session, even at the same time. */
+  async function start(
+    { pageContext, ...request }: Omit<NewSession, 'idempotencyKey'>,
+    operation: string[],
+  ): Promise<Issued> {
     const { origin, clientInstanceId } = request
     const { connectionId, workspaceId, publicSiteKey } = await workspaces.installationFor(request.publicSiteKey, origin)
+    const connection = await directory.connections.get(connectionId)
+    if (connection?.status !== 'enabled') throw new ServiceError(ErrorCode.CONNECTION_DISABLED)
     const visitorId = await visitorIdFor(connectionId, clientInstanceId)
     if (await store.isBanned(visitorId)) throw new ServiceError(ErrorCode.VISITOR_BANNED)
 
     const session = newSession(
       {
-        sessionId: newId('ses'),
+        sessionId: idOfOperation(keyring, 'ses', ...operation),
         workspaceId,
         connectionId,
+        connectionVersion: connection.statusVersion,
         publicSiteKey,
         origin,
-        conversationId: newId('cnv'),
+        conversationId: idOfOperation(keyring, 'cnv', ...operation),
         visitorId,
         clientInstanceId,
         ...(request.locale === undefined ? {} : { locale: request.locale }),
@@ -100,14 +115,33 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       settings,
     )
     const conversation = newConversation(session, now())
-    await Promise.all([conversations.insert(conversation), store.insert(session)])
+    const inserted = await Promise.all([conversations.insertOnce(conversation), store.insertOnce(session)])
     // A ban that came between the look and the insert did not find this session.
     if (await store.isBanned(visitorId)) {
       await store.end(session.sessionId, 'banned')
       throw new ServiceError(ErrorCode.VISITOR_BANNED)
     }
+    if (inserted.includes(false)) {
+      const first = await find(session.sessionId)
+      return contents.issue(first, firstGrantOf(first), { state: 'new' })
+    }
     const replay = { state: 'ready' as const, epoch: conversation.epoch, lastSequence: 0, oldestSequence: 0 }
     return contents.issue(session, firstGrantOf(session), { state: 'new', replay })
+  }
+
+  async function closeOnce(sessionId: string, scope: 'panel' | 'continuity', operation: string) {
+    const isDone = async () => (await find(sessionId)).closedBy === operation
+    if (!(await isDone())) {
+      const { identity } = await access.live(sessionId)
+      if (scope === 'panel') return { sessionId, state: 'active' as const }
+      // First, so that nobody continues the conversation once the session is closed.
+      if (identity) await subjects.forgetConversation(identity.subjectId)
+      if (!(await store.end(sessionId, 'closed', operation)) && !(await isDone())) {
+        await access.live(sessionId)
+        throw new ServiceError(ErrorCode.SESSION_CLOSED)
+      }
+    }
+    return { sessionId, state: 'closed' as const }
   }
 
   async function find(sessionId: string, workspaceId?: string): Promise<Session> {
@@ -131,13 +165,13 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
         key: idempotencyKey,
         input,
         keptFor: settings.creationRepeat,
-        run: () => start(request),
+        run: (operation, startedAt) => start(request, [operation, startedAt.toISOString()]),
       })
       return { content: await contents.contentOf(result), replayed }
     },
 
     async close({ credentials, scope, idempotencyKey }) {
-      const { session } = await access.authorize(credentials)
+      const { session } = await access.authorize(credentials, { closedToo: true })
       const { sessionId } = session
       const { result, replayed } = await idempotency.once({
         scope: ['POST /sessions/close', sessionId],
@@ -145,10 +179,7 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
         key: idempotencyKey,
         input: { scope },
         keptFor: settings.idempotencyRetention,
-        run: async () => {
-          if (scope === 'continuity') await store.end(sessionId, 'closed')
-          return { sessionId, state: scope === 'continuity' ? ('closed' as const) : ('active' as const) }
-        },
+        run: (operation) => closeOnce(sessionId, scope, operation),
       })
       if (result.state === 'closed') await wakeups.stateChanged(sessionId)
       return { content: result, replayed }

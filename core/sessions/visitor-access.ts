@@ -35,7 +35,7 @@ export interface VisitorAccess {
    */
   isStill(session: Session): boolean
   /** Why a session is over, if it is, by the latest state of the store, and when its last grant ends. */
-  endOf(sessionId: string): Promise<{ end?: SessionEnd; grantExpiresAt?: Date; conversationId?: string }>
+  endOf(sessionId: string): Promise<{ end?: SessionEnd; grantExpiresAt?: Date }>
   /** A live session as the store has it now. Errors: GrantInvalid, and those of a session that is over. */
   live(sessionId: string): Promise<Session>
 }
@@ -68,7 +68,7 @@ export function createVisitorAccess({
     if (session.status === 'active' && Math.min(expiresAt.getTime(), session.endsAt.getTime()) <= now())
       return 'expired'
     if (session.status === 'revoked' || session.status === 'banned') return session.status
-    if (connection?.status !== 'enabled') return 'disabled'
+    if (!isConnected(session, connection)) return 'disabled'
     return session.status === 'closed' ? 'closed' : undefined
   }
 
@@ -79,7 +79,7 @@ export function createVisitorAccess({
       const session = await (closedToo || resumed
         ? directory.sessions.reload(claims.sid)
         : directory.sessions.get(claims.sid))
-      if (!session || session.connectionId !== claims.con) throw new ServiceError(ErrorCode.GRANT_INVALID)
+      if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
       const [installation, connection] = await Promise.all([
         directory.installations.get(session.publicSiteKey),
         directory.connections.get(session.connectionId),
@@ -99,7 +99,7 @@ export function createVisitorAccess({
     isStill(session) {
       const { sessionId, connectionId } = session
       return (
-        directory.sessions.peek(sessionId) === session && directory.connections.peek(connectionId)?.status === 'enabled'
+        directory.sessions.peek(sessionId) === session && isConnected(session, directory.connections.peek(connectionId))
       )
     },
 
@@ -107,7 +107,7 @@ export function createVisitorAccess({
       const session = await directory.sessions.reload(sessionId)
       if (!session) return { end: 'closed' }
       const end = endAccordingTo(session, await directory.connections.get(session.connectionId))
-      return { ...(end && { end }), grantExpiresAt: session.grantExpiresAt, conversationId: session.conversationId }
+      return { ...(end && { end }), grantExpiresAt: session.grantExpiresAt }
     },
 
     async live(sessionId) {
@@ -118,4 +118,12 @@ export function createVisitorAccess({
       return session
     },
   }
+}
+
+/** A connection that was disabled since the session began ended it for good. Sessions of earlier versions have no version. */
+function isConnected({ connectionVersion }: Session, connection: Connection | undefined): boolean {
+  return (
+    connection?.status === 'enabled' &&
+    (connectionVersion === undefined || connectionVersion === connection.statusVersion)
+  )
 }

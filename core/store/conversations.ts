@@ -40,15 +40,17 @@ export interface Activity {
   conversationId: string
   lastMessageAt: Date
   lastSequence: number
-  lastSessionId?: string
+  /** Whose message came last, with its place. */
+  lastSession?: { sequence: number; sessionId: string }
 }
 
 export interface ConversationStore {
-  insert(conversation: Conversation): Promise<void>
-  /** An insert of what is there already changes nothing. */
-  insertOnce(conversation: Conversation): Promise<void>
+  /** False when it is there already: that changes nothing. */
+  insertOnce(conversation: Conversation): Promise<boolean>
   find(conversationIds: string[]): Promise<Conversation[]>
   recordActivity(activities: Activity[]): Promise<void>
+  /** Names the session that a conversation goes on with, unless a later one is known. */
+  setLastSession(conversationId: string, lastSession: { sequence: number; sessionId: string }): Promise<void>
   /** Conversations as their logs have closed them. */
   recordClosed(closings: { conversationId: string; sequence: number }[]): Promise<void>
   /** The next version of an assignment, if the one that was read is still the latest. */
@@ -73,12 +75,13 @@ export function createConversationStore({
   conversations: Collection<ConversationDocument>
 }): ConversationStore {
   return {
-    async insert({ conversationId, ...rest }) {
-      await conversations.insertOne({ _id: conversationId, ...rest })
-    },
-
     async insertOnce({ conversationId, ...rest }) {
-      await conversations.updateOne({ _id: conversationId }, { $setOnInsert: rest }, { upsert: true })
+      const { upsertedCount } = await conversations.updateOne(
+        { _id: conversationId },
+        { $setOnInsert: rest },
+        { upsert: true },
+      )
+      return upsertedCount === 1
     },
 
     async find(conversationIds) {
@@ -87,7 +90,7 @@ export function createConversationStore({
 
     async recordActivity(activities) {
       await conversations.bulkWrite(
-        activities.map(({ conversationId, lastMessageAt, lastSequence, lastSessionId: sessionId }) => ({
+        activities.map(({ conversationId, lastMessageAt, lastSequence, lastSession }) => ({
           updateOne: {
             // By the id alone and only forwards, whichever process comes last: a third of what a condition costs.
             filter: { _id: conversationId },
@@ -95,7 +98,7 @@ export function createConversationStore({
               $max: {
                 lastMessageAt,
                 lastSequence,
-                ...(sessionId === undefined ? {} : { lastSession: { sequence: lastSequence, sessionId } }),
+                ...(lastSession && { lastSession }),
               },
             },
           },
@@ -103,6 +106,10 @@ export function createConversationStore({
         // Derived from the log, and noted again after a fault: it must not make the log's own writes wait for the journal.
         { ordered: false, writeConcern: { w: 1 } },
       )
+    },
+
+    async setLastSession(conversationId, lastSession) {
+      await conversations.updateOne({ _id: conversationId }, { $max: { lastSession } })
     },
 
     async recordClosed(closings) {

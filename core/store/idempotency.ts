@@ -8,20 +8,33 @@ export interface IdempotencyDocument {
   sessionIds?: string[]
   /** Set once the operation is done; what its answer is made from again. Never a credential. */
   result?: unknown
-  /** Until when the first request is taken to be still running. */
+  /** The run that holds the key: only its writes count. */
+  owner?: string
+  /** When the key was first claimed. A run that takes the key over from a dead one keeps it. */
+  startedAt?: Date
+  /** Until when the owner is taken to be alive. */
   runningUntil: Date
   expiresAt: Date
 }
 
 export type IdempotencyRecord = Omit<IdempotencyDocument, '_id'>
 
+/** What a run needs to hold a key. */
+export type Claim = Required<Pick<IdempotencyRecord, 'owner' | 'startedAt'>> & Omit<IdempotencyRecord, 'result'>
+
 export interface IdempotencyStore {
-  /** Takes the key for a new operation, or returns the record of the one that has it. */
-  claim(key: string, record: Omit<IdempotencyRecord, 'result'>, now: Date): Promise<IdempotencyRecord | undefined>
-  /** `sessionId` is the session that the result is about. */
-  finish(key: string, result: unknown, sessionId?: string): Promise<void>
-  /** The operation failed and left nothing behind: the key is free again. */
-  release(key: string): Promise<void>
+  /**
+   * Takes the key for a new operation, or takes it over from a run that is taken to be dead; else returns the record of the
+   * one that has it.
+   */
+  claim(key: string, claim: Claim, now: Date): Promise<{ claimed: Claim } | { earlier: IdempotencyRecord }>
+  /**
+   * Stores the result if the claim still holds, or if nobody has the key. Returns the other record if it does not.
+   * `sessionId` is the session that the result is about.
+   */
+  finish(key: string, claim: Claim, result: unknown, sessionId?: string): Promise<IdempotencyRecord | undefined>
+  /** The operation failed and left nothing behind: the key is free again, if the claim still holds. */
+  release(key: string, claim: Claim): Promise<void>
 }
 
 export function createIdempotencyStore({
@@ -29,39 +42,57 @@ export function createIdempotencyStore({
 }: {
   idempotency: Collection<IdempotencyDocument>
 }): IdempotencyStore {
-  return {
-    async claim(key, record, now) {
+  /** Inserts a record unless there is one, which is then returned. */
+  async function insert(key: string, record: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
+    for (;;) {
       try {
         await idempotency.insertOne({ _id: key, ...record })
         return undefined
       } catch (error) {
         if (!isDuplicateKey(error)) throw error
       }
-      // Its time is over, or its process died before it was done: whoever replaces it first has the key.
-      const takenOver = await idempotency.replaceOne(
-        {
-          _id: key,
-          $or: [
-            { expiresAt: { $lte: now } },
-            { result: { $exists: false }, runningUntil: { $lte: now }, inputHash: record.inputHash },
-          ],
-        },
-        record,
-      )
-      if (takenOver.modifiedCount === 1) return undefined
       const found = await idempotency.findOne({ _id: key })
-      return found ?? this.claim(key, record, now)
+      if (found) return found
+    }
+  }
+
+  return {
+    async claim(key, claim, now) {
+      for (;;) {
+        const earlier = await insert(key, claim)
+        if (!earlier) return { claimed: claim }
+        const isOver = earlier.expiresAt <= now
+        const isDead =
+          earlier.result === undefined && earlier.runningUntil <= now && earlier.inputHash === claim.inputHash
+        if (!isOver && !isDead) return { earlier }
+        const { startedAt = claim.startedAt } = isOver ? claim : earlier
+        const claimed = { ...claim, startedAt }
+        // The record that was judged must still be there.
+        const { owner, runningUntil, expiresAt } = earlier
+        const unchanged = {
+          _id: key,
+          owner: owner ?? { $exists: false },
+          runningUntil,
+          expiresAt,
+          ...(isOver ? {} : { result: { $exists: false } }),
+        }
+        if ((await idempotency.replaceOne(unchanged, claimed)).matchedCount === 1) return { claimed }
+      }
     },
 
-    async finish(key, result, sessionId) {
-      await idempotency.updateOne(
-        { _id: key },
+    async finish(key, claim, result, sessionId) {
+      const { owner, sessionIds = [] } = claim
+      const { matchedCount } = await idempotency.updateOne(
+        { _id: key, owner },
         { $set: { result }, ...(sessionId !== undefined && { $addToSet: { sessionIds: sessionId } }) },
       )
+      if (matchedCount === 1) return undefined
+      const named = [...new Set([...sessionIds, ...(sessionId === undefined ? [] : [sessionId])])]
+      return insert(key, { ...claim, result, ...(named.length > 0 && { sessionIds: named }) })
     },
 
-    async release(key) {
-      await idempotency.deleteOne({ _id: key, result: { $exists: false } })
+    async release(key, { owner }) {
+      await idempotency.deleteOne({ _id: key, owner, result: { $exists: false } })
     },
   }
 }

@@ -12,9 +12,8 @@ export interface Identity {
   /** Bounded context for operators. Pairs, since its keys are the host's own. */
   context?: [key: string, value: IdentityContextValue][]
   verifiedAt: Date
-  /** The operation that said it, and the one that made the session this subject's. */
+  /** The operation that said it. */
   operation: string
-  joinedBy: string
 }
 
 export interface Session {
@@ -24,8 +23,9 @@ export interface Session {
   publicSiteKey: string
   /** The one origin that its grants are bound to. */
   origin: string
+  /** Never changes once the session's credentials are given out. */
   conversationId: string
-  /** Those that it was moved out of: nothing was said there, but their logs name the session. */
+  /** Written by versions whose sessions moved: conversations that the session left without a message. */
   formerConversationIds?: string[]
   visitorId: string
   clientInstanceId: string
@@ -33,12 +33,23 @@ export interface Session {
   /** Where the visitor was last, and when that was reported. */
   pageContext?: PageContext
   pageContextAt?: Date
-  /** Set once the visitor is verified. It never becomes another subject's: that is another session. */
+  /**
+   * The subject of a verified session, from its beginning. An anonymous session gets it with the write that closes it in
+   * favour of a verified one, so that it counts as the subject's from then on.
+   */
   identity?: Identity
-  /** Set before the session's first message: from then on the session stays in its conversation. */
+  /** Set before the first message of an anonymous session: an identification continues its conversation. */
   hasWritten?: boolean
+  /** The version of its connection's status when the session began: a later version ends the session. */
+  connectionVersion?: number
   /** The session that took this one's place when it was closed, and the operation that did it. */
   successor?: { operation: string; sessionId: string }
+  /** The session that this one takes the place of, until its conversation is decided. Nobody has its credentials yet. */
+  provisionalFor?: string
+  /** The anonymous session whose operations this one may repeat: the client does not know which of them arrived. */
+  operationSessionId?: string
+  /** The operation of the visitor that closed the session. */
+  closedBy?: string
   status: SessionStatus
   createdAt: Date
   /** End of the latest grant: the session is expired after it. */
@@ -62,30 +73,33 @@ export interface VisitorDocument {
 }
 
 export interface SessionStore {
-  insert(session: Session): Promise<void>
-  /** An insert of what is there already changes nothing. */
-  insertOnce(session: Session): Promise<void>
+  /** False when it is there already: that changes nothing. */
+  insertOnce(session: Session): Promise<boolean>
   find(sessionIds: string[]): Promise<Session[]>
-  /** Ends an active session; false when it was not active any more. */
-  end(sessionId: string, status: Exclude<SessionStatus, 'active'>): Promise<boolean>
+  /** Ends an active session; false when it was not active any more. `closedBy` is the visitor's operation. */
+  end(sessionId: string, status: Exclude<SessionStatus, 'active'>, closedBy?: string): Promise<boolean>
   /** Ends every active session of a browser or a verified subject; their ids. */
   endAllOf(
     visitor: { visitorId: string; subjectId?: string },
     status: Exclude<SessionStatus, 'active'>,
   ): Promise<string[]>
-  /** Says who an active session's visitor is, if the session still has the subject it had (`from`), or none. */
-  setIdentity(
+  /** Replaces what is known of an active session's subject; false when the session was not active any more. */
+  refreshIdentity(sessionId: string, identity: Identity, grantExpiresAt: Date): Promise<boolean>
+  /**
+   * Closes an active session in favour of another one; false when it was not active any more. `identity` is the subject
+   * that an anonymous session joins.
+   */
+  succeed(
     sessionId: string,
-    change: { from: string | undefined; identity: Identity; grantExpiresAt: Date },
+    successor: { operation: string; sessionId: string },
+    identity: Identity | undefined,
   ): Promise<boolean>
-  /** Closes an active session in favour of another one; false when it was not active any more. */
-  succeed(sessionId: string, successor: { operation: string; sessionId: string }): Promise<boolean>
-  /** Marks that an active session writes in this conversation; false when it is not in it, or not active. */
-  markWritten(sessionId: string, conversationId: string): Promise<boolean>
-  /** Moves an active session that has written nothing; false when it is not there, or has written, or is not active. */
-  move(sessionId: string, conversations: { from: string; to: string }): Promise<boolean>
-  /** Active sessions of a subject that have written nothing. */
-  findUnwritten(subjectId: string): Promise<Session[]>
+  /** Marks that an active session has written; false when it is not active. */
+  markWritten(sessionId: string): Promise<boolean>
+  /** Sessions of a subject whose conversation is not decided. */
+  findProvisional(subjectId: string): Promise<Session[]>
+  /** Decides the conversation of a provisional session; the first decision stays. */
+  setConversation(sessionId: string, conversationId: string): Promise<void>
   setPageContext(sessionId: string, pageContext: PageContext, at: Date): Promise<void>
   /** One step of a renewal, if nobody else took it first. */
   renew(sessionId: string, from: number, renewal: { grantExpiresAt: Date; previousUntil: Date }): Promise<boolean>
@@ -105,20 +119,20 @@ export function createSessionStore({
   visitors: Collection<VisitorDocument>
 }): SessionStore {
   return {
-    async insert({ sessionId, ...rest }) {
-      await sessions.insertOne({ _id: sessionId, ...rest })
-    },
-
     async insertOnce({ sessionId, ...rest }) {
-      await sessions.updateOne({ _id: sessionId }, { $setOnInsert: rest }, { upsert: true })
+      const { upsertedCount } = await sessions.updateOne({ _id: sessionId }, { $setOnInsert: rest }, { upsert: true })
+      return upsertedCount === 1
     },
 
     async find(sessionIds) {
       return (await sessions.find({ _id: { $in: sessionIds } }).toArray()).map(toSession)
     },
 
-    async end(sessionId, status) {
-      const { modifiedCount } = await sessions.updateOne({ _id: sessionId, status: 'active' }, { $set: { status } })
+    async end(sessionId, status, closedBy) {
+      const { modifiedCount } = await sessions.updateOne(
+        { _id: sessionId, status: 'active' },
+        { $set: { status, ...(closedBy !== undefined && { closedBy }) } },
+      )
       return modifiedCount === 1
     },
 
@@ -132,41 +146,40 @@ export function createSessionStore({
       return ids
     },
 
-    async setIdentity(sessionId, { from, identity, grantExpiresAt }) {
+    async refreshIdentity(sessionId, identity, grantExpiresAt) {
       const { matchedCount } = await sessions.updateOne(
-        { _id: sessionId, status: 'active', 'identity.subjectId': from ?? { $exists: false } },
+        { _id: sessionId, status: 'active' },
         { $set: { identity }, $max: { grantExpiresAt } },
       )
       return matchedCount === 1
     },
 
-    async succeed(sessionId, successor) {
+    async succeed(sessionId, successor, identity) {
       const { matchedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
-        { $set: { status: 'closed', successor } },
+        { $set: { status: 'closed', successor, ...(identity && { identity }) } },
       )
       return matchedCount === 1
     },
 
-    async markWritten(sessionId, conversationId) {
+    async markWritten(sessionId) {
       const { matchedCount } = await sessions.updateOne(
-        { _id: sessionId, status: 'active', conversationId },
+        { _id: sessionId, status: 'active' },
         { $set: { hasWritten: true } },
       )
       return matchedCount === 1
     },
 
-    async move(sessionId, { from, to }) {
-      const { matchedCount } = await sessions.updateOne(
-        { _id: sessionId, status: 'active', conversationId: from, hasWritten: { $ne: true } },
-        { $set: { conversationId: to }, $addToSet: { formerConversationIds: from } },
-      )
-      return matchedCount === 1
+    async findProvisional(subjectId) {
+      const filter = { 'identity.subjectId': subjectId, provisionalFor: { $exists: true }, status: 'active' as const }
+      return (await sessions.find(filter).toArray()).map(toSession)
     },
 
-    async findUnwritten(subjectId) {
-      const filter = { 'identity.subjectId': subjectId, status: 'active' as const, hasWritten: { $ne: true } }
-      return (await sessions.find(filter).toArray()).map(toSession)
+    async setConversation(sessionId, conversationId) {
+      await sessions.updateOne(
+        { _id: sessionId, provisionalFor: { $exists: true } },
+        { $set: { conversationId }, $unset: { provisionalFor: '' } },
+      )
     },
 
     async setPageContext(sessionId, pageContext, at) {
@@ -202,6 +215,11 @@ export function createSessionStore({
       return (await visitors.findOne(filter, { projection: { _id: 1 } })) !== null
     },
   }
+}
+
+/** The session that names the operations of a visitor: an identified one goes on with those of the anonymous one. */
+export function operationSessionOf({ sessionId, operationSessionId = sessionId }: Session): string {
+  return operationSessionId
 }
 
 function toSession({ _id, ...rest }: SessionDocument): Session {

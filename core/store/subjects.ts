@@ -17,6 +17,7 @@ export interface SubjectStore {
   find(subjectId: string): Promise<Subject | undefined>
   /** Makes a conversation the subject's, if it still has the one it had (`from`), or none. */
   setConversation(subject: Subject, from: string | undefined): Promise<boolean>
+  remove(subjectId: string): Promise<void>
 }
 
 export function createSubjectStore({ subjects }: { subjects: Collection<SubjectDocument> }): SubjectStore {
@@ -44,6 +45,10 @@ export function createSubjectStore({ subjects }: { subjects: Collection<SubjectD
         if (isDuplicateKey(error)) return false
         throw error
       }
+    },
+
+    async remove(subjectId) {
+      await subjects.deleteOne({ _id: subjectId })
     },
   }
 }

@@ -79,13 +79,13 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         operationId: 'closeSession',
         summary: 'Close the panel, or end the session',
         description:
-          '`panel` is only recorded. `continuity` ends the session for good: its streams get `session.closed`.',
+          '`panel` is only recorded. `continuity` ends the session for good: its streams get `session.closed`, and whoever identifies next as the same subject begins a new conversation. A repeat gets the same answer, with the dead grant too.',
         tags: ['Session'],
         body: CloseSessionBody,
         querystring: NoQuery,
         response: Answers({ 200: CloseSessionAnswer }),
       },
-      config: { scoped: true, idempotent: true, rate: 'calls' },
+      config: { scoped: true, closedToo: true, idempotent: true, rate: 'calls' },
     },
     async (request, reply) => {
       const { credentials, forget } = visitorOf(request)

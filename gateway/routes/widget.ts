@@ -10,7 +10,7 @@ import type { Config } from '../config.ts'
 import type { Grants } from '../core/grants.ts'
 import type { Origins } from '../core/origins.ts'
 import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
-import { readQueryNumbers } from '../schemas/validation.ts'
+import { readQueryNumbers, refuseUnknownBody } from '../schemas/validation.ts'
 import { commandRoutes } from './commands.ts'
 import { configRoutes } from './config.ts'
 import { eventRoutes } from './events.ts'
@@ -50,6 +50,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
   app.addHook('onRequest', requireContentType)
   app.addHook('onRequest', requireIdempotencyKey)
   app.addHook('preValidation', readQueryNumbers)
+  app.addHook('preValidation', refuseUnknownBody)
   app.addHook('preHandler', requireMatchingKey)
   app.addHook('preHandler', deps.checkRate)
 

@@ -59,8 +59,16 @@ export const eventDefinitions = {
     'Somebody takes care of the conversation, in place of whoever did.',
   ),
   'agent.unassigned': event(Strict({ agent: Agent }), 'They no longer do, and nobody else does.'),
-  'session.identified': event(Empty, 'The visitor’s identity was verified.', toSession),
-  'session.closed': event(Empty, 'The session was closed by its visitor or by a change of identity.', sessionEnd),
+  'session.identified': event(
+    Empty,
+    'The visitor was identified: this session is closed, and the client that identified them has another one. A tab that shares the session asks the host who the visitor is, and begins a session of its own.',
+    toSession,
+  ),
+  'session.closed': event(
+    Empty,
+    'The session was closed by its visitor, by an identification or by a change of identity.',
+    sessionEnd,
+  ),
   'navigation.requested': event(
     Strict({ commandId: Line, url: Line, label: Type.Optional(Line), expiresAt: Time }),
     'An operator asks the visitor to go to a page. Never follow it without their agreement.',

@@ -60,6 +60,20 @@ export const readQueryNumbers: preValidationHookHandler = (request, _reply, done
   done()
 }
 
+/** A route without a body takes an empty object for none, and nothing else. */
+export const refuseUnknownBody: preValidationHookHandler = (request, _reply, done) => {
+  const { body } = request
+  const { schema, config } = request.routeOptions
+  if (schema?.body !== undefined || config.bodyTypes !== undefined || body === undefined) return done()
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    return done(new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'type' }] }))
+  const issues = Object.keys(body).map((name) => ({
+    path: `/${pointerToken(name)}`.slice(0, PATH_MAX_LENGTH),
+    rule: 'additionalProperties',
+  }))
+  done(issues.length > 0 ? new GatewayError('ValidationFailed', { issues }) : undefined)
+}
+
 function pointerToken(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1')
 }

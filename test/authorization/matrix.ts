@@ -28,7 +28,7 @@ export const visitorParties: Party[] = [
   { name: 'another type', token: (world) => world.forge(mine(world), { header: { typ: 'service-token+jwt' } }) },
   { name: 'a workspace session', token: (world) => world.workspaceSession() },
   { name: 'a service token', token: ({ serviceToken }) => serviceToken },
-  { name: 'another connection', token: (world) => world.forge(mine(world), { claims: { con: 'con_other' } }) },
+  { name: 'a session that nobody has', token: (world) => world.forge(mine(world), { claims: { sid: 'ses_other' } }) },
   { name: 'another page', token: mine, origin: 'https://evil.example' },
   {
     name: 'a grant of another page',

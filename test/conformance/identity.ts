@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { type AssertionChange, signAssertion } from '../support/assertion.ts'
 import { until } from '../support/until.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
-import { type Answer, bearer, type Request } from './client.ts'
+import { type Answer, bearer, message, type Request } from './client.ts'
 import { rule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
@@ -57,11 +57,12 @@ export function identityRules(suite: () => Suite): void {
     const { client } = suite().roomy
     const visitor = await client.visitor()
     await visitor.send('before')
-    const { sessionId, conversationId } = visitor.session
+    const { conversationId } = visitor.session
     const claims = { sub: newSubject(), name: 'Ada' }
     const first = await identify(suite(), visitor, claims)
     expect(first.headers.get('cache-control')).toBe('no-store')
-    expect(first.body).toMatchObject({ sessionId, conversationId })
+    expect(first.body).toMatchObject({ conversationId, continuity: { state: 'continued' } })
+    const { sessionId } = first.body
     expect(first.body.identity).toEqual({ state: 'verified', displayName: 'Ada' })
     const again = await identify(suite(), visitor, { ...claims, name: 'Ada L.' })
     expect(again.body).toMatchObject({ sessionId, conversationId })
@@ -85,6 +86,54 @@ export function identityRules(suite: () => Suite): void {
     const headers = { ...bearer(visitor), 'idempotency-key': null }
     await client.fails('IdempotencyKeyInvalid', 'DELETE', '/sessions/identify', { headers })
     await client.fails('IdempotencyKeyInvalid', 'POST', '/sessions/identify', { headers, body: { assertion: 'a' } })
+  })
+
+  rule('C3.34', async () => {
+    const { client, stack } = suite().roomy
+    const visitor = await client.visitor()
+    const anonymous = visitor.session
+    await visitor.send('before')
+    const key = randomUUID()
+    const request = {
+      headers: { ...bearer(visitor), 'idempotency-key': key },
+      body: { assertion: assertionOf(suite(), { sub: newSubject() }) },
+    }
+    const answer = await client.call('POST', '/sessions/identify', request)
+    for (const field of ['sessionId', 'accessGrant', 'renewalToken'])
+      expect(answer.body[field]).not.toBe(anonymous[field as keyof typeof anonymous])
+    expect(answer.body.conversationId).toBe(anonymous.conversationId)
+    const { sessionId, renewalToken } = anonymous
+    const { headers } = request
+    for (const { url: via } of stack.gateways) {
+      await client.fails('SessionClosed', 'GET', '/messages', { headers, via })
+      await client.fails('SessionClosed', 'GET', '/events', { headers, via })
+      await client.fails('SessionClosed', 'POST', '/messages', { headers, body: message(key), via })
+      await client.fails('SessionClosed', 'POST', '/sessions/renew', {
+        headers,
+        body: { sessionId, renewalToken },
+        via,
+      })
+      const other = { ...request, headers: bearer(visitor), via }
+      await client.fails('SessionClosed', 'POST', '/sessions/identify', other)
+      const repeated = await client.call('POST', '/sessions/identify', { ...request, via })
+      expect([repeated.status, repeated.body]).toEqual([200, answer.body])
+      expect(repeated.headers.get('idempotency-replayed')).toBe('true')
+    }
+    visitor.session = answer.body
+    expect((await visitor.history()).map(({ body }) => body)).toEqual(['before'])
+  })
+
+  rule('C3.36', async () => {
+    const { client } = suite().roomy
+    const visitor = await client.visitor()
+    await identify(suite(), visitor, { sub: newSubject() })
+    const headers = { ...bearer(visitor), 'content-type': 'application/json', 'idempotency-key': randomUUID() }
+    for (const body of [{ reason: 'logout' }, [], '"x"', '{'])
+      await client.fails('ValidationFailed', 'DELETE', '/sessions/identify', { headers, body })
+    const cleared = await client.call('DELETE', '/sessions/identify', { headers, body: {} })
+    expect([cleared.status, cleared.body.identity]).toEqual([200, { state: 'anonymous' }])
+    const again = await client.call('DELETE', '/sessions/identify', { headers: { ...headers, 'content-type': null } })
+    expect(again.body).toEqual(cleared.body)
   })
 
   rule('C3.25', async () => {
@@ -161,9 +210,11 @@ export function identityRules(suite: () => Suite): void {
     const [first, second] = [await client.visitor(), await client.visitor()]
     const stream = await first.openStream({ after: 0 })
     await identify(suite(), first, { sub })
-    await until('the event', () => stream.events.length > 0)
-    expect(stream.events.map(({ type, data }) => [type, data])).toEqual([['session.identified', {}]])
-    stream.close()
+    await stream.ended
+    expect(stream.events.map(({ type, data }) => [type, data])).toEqual([
+      ['session.identified', {}],
+      ['session.closed', {}],
+    ])
     // With a message of its own it keeps its conversation, and nothing that was written is lost.
     await first.send('of the first')
     await second.send('of the second')

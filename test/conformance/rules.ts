@@ -129,13 +129,26 @@ export const rules: Rule[] = [
     ['C3.23', 'command states go their ways and no other'],
     ['C3.24', 'forms take the installation’s fields'],
     ['C3.25', 'another identity closes the session before it'],
-    ['C3.26', 'a first identification says session.identified, and keeps what the anonymous visitor wrote'],
+    [
+      'C3.26',
+      'a first identification tells the streams of the anonymous session session.identified and session.closed, and keeps what the anonymous visitor wrote',
+    ],
     ['C3.27', 'the same outcome of a command again gets the same answer'],
     ['C3.28', 'a navigation target is http(s), on the session’s origin or one that the installation allows'],
     ['C3.29', 'a screenshot is PNG, JPEG or WebP, up to 5 MiB, and its first bytes agree with its type'],
     ['C3.30', 'an upload and a decision are repeated by their key, and no other input fits; bodies are strict'],
     ['C3.31', 'a page context is bounded, field by field and as a whole, wherever it is sent'],
     ['C3.32', 'the retry route, where advertised, is POST /messages for the operation in its path'],
+    [
+      'C3.34',
+      'identifying an anonymous session gives another session, grant and renewal token; the old grant is good for the repeat only',
+    ],
+    [
+      'C3.35',
+      'closing with continuity is repeated with the dead grant; the next identification of the subject begins a new conversation',
+    ],
+    ['C3.36', 'DELETE /sessions/identify takes no body but an empty object'],
+    ['C3.37', 'a connection that was disabled has ended its sessions for good, and gives new ones when it is enabled'],
     ['C3.33', 'typing is started or stopped, needs no key, and can be told again'],
   ]),
   ...from('C3 identity assertion', [

@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { MongoClient } from 'mongodb'
 import { expect } from 'vitest'
+import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
 import type { TestDatabase } from '../support/test-database.ts'
-import type { Visitor } from '../support/visitor.ts'
+import { until } from '../support/until.ts'
+import { startVisitor, type Visitor } from '../support/visitor.ts'
 import { bearer } from './client.ts'
+import { identify, newSubject } from './identity.ts'
 import { rule } from './rule.ts'
-import { REPLAY_WINDOW_EVENTS, type Suite } from './suite.ts'
+import { newSite, REPLAY_WINDOW_EVENTS, type Suite } from './suite.ts'
 
 const decode = (part: string | undefined) => JSON.parse(Buffer.from(part ?? '', 'base64url').toString('utf8'))
 const millis = (time: string) => new Date(time).getTime()
@@ -29,7 +32,6 @@ export function sessionRules(suite: () => Suite, database: TestDatabase): void {
     const claims = decode(payload)
     expect(claims).toEqual({
       sid: session.sessionId,
-      con: expect.any(String),
       aud: 'service.widget.public-api',
       org: stack.demo.origin,
       iat: expect.any(Number),
@@ -171,6 +173,51 @@ export function sessionEndRules(suite: () => Suite): void {
       const body = { sessionId, renewalToken }
       await client.fails('SessionClosed', 'POST', '/sessions/renew', { headers, body, via })
     }
+  })
+
+  rule('C3.35', async () => {
+    const { client, stack } = suite().roomy
+    const sub = newSubject()
+    const [one, two] = [await client.visitor(), await client.visitor()]
+    await identify(suite(), one, { sub })
+    await one.send('before')
+    const headers = { ...bearer(one), 'idempotency-key': randomUUID() }
+    const close = (scope: string, via: string) => ({ headers, body: { scope }, via })
+    const answers = []
+    for (const { url } of stack.gateways)
+      answers.push(await client.call('POST', '/sessions/close', close('continuity', url)))
+    const [first, second] = answers
+    expect([first?.status, first?.body.state]).toEqual([200, 'closed'])
+    expect([second?.status, second?.body]).toEqual([200, first?.body])
+    expect(second?.headers.get('idempotency-replayed')).toBe('true')
+    for (const { url } of stack.gateways)
+      await client.fails('IdempotencyConflict', 'POST', '/sessions/close', close('panel', url))
+    await client.fails('SessionClosed', 'POST', '/sessions/close', {
+      headers: bearer(one),
+      body: { scope: 'continuity' },
+    })
+    await identify(suite(), two, { sub })
+    expect(two.session.conversationId).not.toBe(one.session.conversationId)
+    expect(await two.history()).toEqual([])
+  })
+
+  rule('C3.37', async () => {
+    const { client, operator, stack } = suite().roomy
+    const { origin } = stack.demo
+    const { siteKey, connectionId } = await newSite(suite().roomy, [origin])
+    const start = () => startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey })
+    const [streaming, silent] = [await start(), await start()]
+    const stream = await streaming.openStream()
+    await operator.workspaces.setConnectionStatus({ connectionId, status: ConnectionStatus.DISABLED })
+    await stream.ended
+    expect(stream.events.map(({ type, data }) => [type, data])).toEqual([['connection.disabled', {}]])
+    await operator.workspaces.setConnectionStatus({ connectionId, status: ConnectionStatus.ENABLED })
+    for (const { url: via } of stack.gateways) {
+      for (const visitor of [streaming, silent])
+        await client.fails('ConnectionDisabled', 'GET', '/events', { headers: bearer(visitor), via })
+    }
+    const next = await until('a new session', () => start().catch(() => undefined))
+    expect((await next.send('begins anew')).status).toBe(202)
   })
 
   rule('C3.3', async () => {

@@ -62,8 +62,10 @@ describe('a visitor whom the host backend vouches for', () => {
   it('is verified, and operators see what the host said', async () => {
     const visitor = await newVisitor()
     const sub = newSubject()
-    const { sessionId } = visitor.session
+    const anonymous = visitor.session
     const answer = await identify(visitor, { sub, name: 'Ada', ctx: { plan: 'pro', seats: 3, trial: false } })
+    const { sessionId } = visitor.session
+    expect(sessionId).not.toBe(anonymous.sessionId)
     expect(answer.status).toBe(200)
     expect(answer.headers.get('cache-control')).toBe('no-store')
     expect(answer.body).toMatchObject({ sessionId, identity: { state: 'verified', displayName: 'Ada' } })
@@ -84,7 +86,6 @@ describe('a visitor whom the host backend vouches for', () => {
     await laptop.send('from the laptop')
     const answer = await identify(phone, { sub }, gatewayB)
     expect(answer.body).toMatchObject({
-      sessionId: phone.session.sessionId,
       conversationId: laptop.session.conversationId,
       continuity: { state: 'continued' },
     })
@@ -96,13 +97,13 @@ describe('a visitor whom the host backend vouches for', () => {
       const bodies = () => stream.events.flatMap(({ data }) => data.message?.body ?? [])
       await until('three messages', () => bodies().length === 3)
       expect(bodies()).toEqual(expected)
-      expect(stream.events.filter(({ type }) => type === 'session.identified')).toHaveLength(1)
+      expect(stream.events.filter(({ type }) => type.startsWith('session.'))).toEqual([])
       stream.close()
     }
     expect((await phone.history()).map(({ body }) => body)).toEqual(expected)
   })
 
-  it('is told to begin its stream anew where that followed the conversation it left', async () => {
+  it('loses the anonymous session: its streams end on every gateway and nothing of it is accepted any more', async () => {
     const sub = newSubject()
     const laptop = await newVisitor()
     await identify(laptop, { sub })
@@ -113,17 +114,19 @@ describe('a visitor whom the host backend vouches for', () => {
     await identify(phone, { sub })
     for (const stream of streams) {
       await stream.ended
-      expect(stream.events).toMatchObject([
-        { type: 'replay.reset.required', data: { reason: 'epoch_changed', reauthenticationRequired: false } },
-      ])
+      expect(stream.events.map(({ type }) => type)).toEqual(['session.identified', 'session.closed'])
     }
-    // As the contract tells a client: the history anew, and on from its end; the old grant is still good.
-    const history = await withSession(phone, anonymous).call('GET', '/messages')
-    expect(history.body.messages.map(({ body }: { body: string }) => body)).toEqual(['before'])
-    const resumed = await phone.openStream({ after: history.body.lastSequence, via: gatewayB })
+    const dead = withSession(phone, anonymous)
+    for (const [method, path] of [
+      ['GET', '/messages'],
+      ['GET', '/events'],
+    ] as const)
+      expect((await dead.call(method, path)).body).toMatchObject({ code: 'SessionClosed', terminal: true })
+    expect((await phone.history()).map(({ body }) => body)).toEqual(['before'])
+    const resumed = await phone.openStream({ after: phone.session.replay.lastSequence, via: gatewayB })
     await laptop.send('after')
     await until('the message', () => resumed.events.length > 0)
-    expect(resumed.events.at(-1)?.data.message.body).toBe('after')
+    expect(resumed.events.map(({ data }) => data.message?.body)).toEqual(['after'])
     resumed.close()
   })
 
@@ -137,6 +140,8 @@ describe('a visitor whom the host backend vouches for', () => {
     expect(again.body).toEqual(first.body)
     expect(first.headers.get('idempotency-replayed')).toBeNull()
     expect(again.headers.get('idempotency-replayed')).toBe('true')
+    expect((await post(visitor, assertion)).body).toMatchObject({ code: 'SessionClosed' })
+    visitor.session = first.body
     const replayed = await post(visitor, assertion)
     expect(replayed.body).toMatchObject({ code: 'IdentityAssertionReplayed', terminal: false })
   })

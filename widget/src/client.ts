@@ -5,6 +5,7 @@ import { isOneSessionsEnd, toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter } from './events.ts'
 import type { Identity } from './identity.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
+import type { OutboxEntry } from './outbox.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
@@ -207,7 +208,7 @@ export function createServiceClient(
   }
 
   /** @param asks whether the host is asked who the visitor is. */
-  async function begin(asks: boolean, given?: GivenSession): Promise<void> {
+  async function begin(asks: boolean, given?: GivenSession, unsent?: readonly OutboxEntry[]): Promise<void> {
     ended = undefined
     lost = false
     setConnection('connecting')
@@ -218,10 +219,13 @@ export function createServiceClient(
       platform,
       records,
       given,
+      unsent,
       emit,
       config: () => config,
       onConnection: setConnection,
       onEnd,
+      onGoOn: features.goOn,
+      onClosed: options.identityProvider && follow,
       onEvent: features.takeEvent,
     })
     visit = current
@@ -229,6 +233,24 @@ export function createServiceClient(
     if (visit !== current || !content || (asks && !(await settle(current)))) return
     const settled = current.session.content()
     if (visit === current && settled) current.open(settled)
+  }
+
+  /** The anonymous session was closed: in another tab the visitor was identified, unless the host still knows nobody. */
+  async function follow(unsent: readonly OutboxEntry[], draft: string, end: () => void) {
+    const before = visit
+    setConnection('connecting')
+    const isKnown = await loadIdentity()
+      .then(
+        (identity) => identity.isKnown(),
+        () => false,
+      )
+      .catch(() => false)
+    if (visit !== before) return
+    if (!isKnown) return end()
+    before?.close()
+    const clientInstanceId = records.read()?.clientInstanceId ?? platform.newId()
+    records.write({ clientInstanceId, draft })
+    await begin(true, undefined, unsent)
   }
 
   /** Most pages know nobody by name, so this is fetched with its first use. */

@@ -33,6 +33,8 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
       return message
     },
 
+    hasArrived: (clientOperationId: string) => messages.byOperation(clientOperationId)?.messageId !== undefined,
+
     unread: () => unread,
 
     /** Messages up to this sequence are read. */

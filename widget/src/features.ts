@@ -53,6 +53,8 @@ export interface Features {
       WidgetEventMap[Name]
     >
   }
+  /** The same visitor goes on with the conversation in another session: forms and activity stay. */
+  goOn(sessionId: string): void
   /** An event of the stream, in order. */
   takeEvent(event: StreamEvent): void
 }
@@ -120,6 +122,15 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
         if (state === 'ended') records.forget()
         presence.reset()
       },
+    },
+
+    goOn(sessionId) {
+      if (!records.current().sessionId) return
+      const hadRequests = requests.all().length > 0
+      // Agents' requests were made to the session before.
+      requests.stop()
+      records.change({ sessionId, requests: [], handled: [] })
+      if (hadRequests) emitter.emit('requests.changed', { requests: [] })
     },
 
     takeEvent(event) {

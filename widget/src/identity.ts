@@ -21,6 +21,8 @@ import type {
 import type { Visit } from './visit.ts'
 
 const attempts = 4
+/** After 15 s the service takes a process that has not answered for dead, and lets a repeat complete its operation. */
+const deadProcessMs = 20_000
 const providerTimeoutMs = 15_000
 
 export interface IdentityDeps {
@@ -46,8 +48,9 @@ export interface IdentityDeps {
 export type Identity = ReturnType<typeof createIdentity>
 
 /**
- * Who the visitor is (sections 2.4, 3.2 and 4.4 of the specification). The host's backend decides by its assertion, the service
- * by its answer: the same session goes on, or it is another person's and everything begins anew. One change at a time.
+ * Who the visitor is (sections 2.4, 3.2 and 4.4 of the specification). The host's backend decides by its assertion. An anonymous
+ * visitor who is identified goes on in the session of the answer; for another person everything begins anew. One change at a
+ * time.
  */
 export function createIdentity(deps: IdentityDeps) {
   const { provider, records, emit } = deps
@@ -68,6 +71,9 @@ export function createIdentity(deps: IdentityDeps) {
         throw failure
       }
     },
+
+    /** Whether the host knows the visitor by now. */
+    isKnown: async (): Promise<boolean> => (await repeat(() => assertionFor())) !== undefined,
 
     identify: (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
       inTurn(async (visit) => {
@@ -122,7 +128,7 @@ export function createIdentity(deps: IdentityDeps) {
     return (grant: string, key: string) => api.identify(assertion, grant, key)
   }
 
-  /** Answers whether the session goes on: if not, the one that took its place has begun. */
+  /** Answers whether the visit goes on: if not, the one of another person has begun. */
   async function exchange(
     visit: Visit,
     call: (grant: string, key: string) => Promise<SessionContent>,
@@ -136,12 +142,9 @@ export function createIdentity(deps: IdentityDeps) {
       const { identity } = given.content
       given.content.identity = { ...identity, displayName: identity.displayName ?? displayName }
       if (deps.current() !== visit) throw new WidgetError('session_ended', { terminal: true })
-      const goesOn = given.content.sessionId === before.sessionId
-      if (goesOn) {
-        visit.session.accept(given)
-        const session = visit.view()
-        if (session) emit('session.ready', { session })
-      } else {
+      const goesOn = given.content.sessionId === before.sessionId || before.identity.state === 'anonymous'
+      if (goesOn) visit.goOn(given)
+      else {
         leave()
         await deps.begin(false, given)
       }
@@ -221,10 +224,12 @@ export function createIdentity(deps: IdentityDeps) {
   }
 
   function repeat<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+    const waitsUntilMs = clock.now() + deadProcessMs
     return retrying(call, {
       pause: createPause(clock),
       random,
-      isEnough: (_failure, attempt) => attempt + 1 >= attempts,
+      isEnough: ({ code }, attempt) =>
+        attempt + 1 >= attempts && (code !== 'OperationInProgress' || clock.now() > waitsUntilMs),
     })
   }
 }

@@ -71,6 +71,9 @@ export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDep
       if (preChat || offline) await load().catch(ignored)
     },
 
+    /** The same visitor goes on with the conversation in another session. */
+    goOn: (sessionId: string) => features?.goOn(sessionId),
+
     /** An event of the stream, in order. */
     takeEvent(event: StreamEvent) {
       // How far this clock is ahead: a live event tells it best, one of a replay only says that it is not more.

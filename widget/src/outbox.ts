@@ -99,6 +99,9 @@ export function createOutbox(deps: OutboxDeps) {
       keep(entries.filter(({ input }) => input.clientOperationId !== clientOperationId))
     },
 
+    /** What is still to be sent, or failed. */
+    pending: (): readonly OutboxEntry[] => entries,
+
     /** Forgets what failed. */
     dropFailed: () => keep(entries.filter(({ error }) => !error)),
 

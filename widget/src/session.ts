@@ -61,7 +61,7 @@ export function createSession(deps: SessionDeps) {
       const stored = records.read()
       const clientInstanceId = stored?.clientInstanceId ?? newId()
       record = stored && !deps.given ? stored : { clientInstanceId }
-      if (record.ended) finish(record.ended.event, record.ended.code)
+      if (record.ended && record.ended.event !== 'connection.disabled') finish(record.ended.event, record.ended.code)
       else if (deps.given) accept(deps.given)
       else if (!record.session || clock.now() >= (record.times?.expiresAtMs ?? 0)) {
         // What the visitor was writing is theirs still, unless it may be someone else by now.
@@ -106,7 +106,7 @@ export function createSession(deps: SessionDeps) {
       }
     },
 
-    /** Takes what an identification or a renewal says of this very session. */
+    /** Takes the content that an identification gave: of this session, or of the one that the same visitor goes on with. */
     accept,
 
     /** Until `release`, what ends the session is kept back: the person is changing, and the answer tells what became of it. */
@@ -117,11 +117,6 @@ export function createSession(deps: SessionDeps) {
     release() {
       held = false
       if (endAfterHold) finish(...endAfterHold)
-    },
-
-    /** Renews now: another tab has changed something. */
-    refresh() {
-      if (!held && !over) renewing ??= renew()
     },
 
     end: finish,
@@ -159,8 +154,11 @@ export function createSession(deps: SessionDeps) {
 
   function accept({ content, askedAtMs }: GivenSession) {
     if (over) return
-    const moved = record!.session?.conversationId !== content.conversationId
-    const start = moved && { readTo: content.replay.lastSequence, hiddenTo: 0 }
+    const before = record!.session
+    const moved = before?.conversationId !== content.conversationId
+    const start = moved && { readTo: content.replay.lastSequence, hiddenTo: 0, position: undefined }
+    // What ended the session before ends it no more.
+    if (before?.sessionId !== content.sessionId) endAfterHold = undefined
     write({ ...record!, ...start, session: content, times: grantTimes(content, askedAtMs) })
     scheduleRenewal()
   }

@@ -28,12 +28,21 @@ export interface VisitDeps {
   pageContext?: () => PageContext | undefined
   /** A session that the service gave in exchange for another one. */
   given?: GivenSession
+  /** What the visitor was still to send in a session that another tab has identified. */
+  unsent?: readonly OutboxEntry[]
   /** Tells the application; not called any more once the visit is over. */
   emit: Emitter<WidgetEventMap>['emit']
   config(): WidgetConfig | undefined
   /** Each event of the stream, once and in order, after the conversation has taken it: for what has events of its own. */
   onEvent(event: StreamEvent): void
   onConnection(state: ConnectionState): void
+  /** The conversation goes on in this session. */
+  onGoOn(sessionId: string): void
+  /**
+   * An anonymous session was closed from elsewhere, perhaps since another tab identified it. Whoever takes this over calls
+   * `end` where it was not. Left out where there is nobody to ask who the visitor is.
+   */
+  onClosed?(unsent: readonly OutboxEntry[], draft: string, end: () => void): void
   /** Nothing is retried any more. What was waiting has been told as not sent. */
   onEnd(event: SessionEnd | undefined, code: string): void
 }
@@ -58,10 +67,15 @@ export function createVisit(deps: VisitDeps) {
     onEnd(event, code) {
       if (closed) return
       stop()
-      outbox.stop(new WidgetError(code, { terminal: true }))
-      // They have logged out, in another tab: whoever sits there now is shown nothing of theirs.
-      if (event === 'session.closed' && session.isVerified()) conversation.clear(true)
-      deps.onEnd(event, code)
+      const end = () => {
+        outbox.stop(new WidgetError(code, { terminal: true }))
+        // They have logged out, in another tab: whoever sits there now is shown nothing of theirs.
+        if (event === 'session.closed' && session.isVerified()) conversation.clear(true)
+        deps.onEnd(event, code)
+      }
+      if (event !== 'session.closed' || session.isVerified() || !opened || !deps.onClosed) return end()
+      outbox.stop()
+      deps.onClosed(outbox.pending(), session.notes().draft ?? '', end)
     },
     onError: (error) => emit('error', error),
   })
@@ -125,12 +139,39 @@ export function createVisit(deps: VisitDeps) {
         const lost = { code: 'SessionExpired', recoverable: false }
         for (const entry of kept.entries) conversation.addOwn(isOwn ? entry : { ...entry, error: lost })
       }
-      if (!isOwn) records.writeOutbox(sessionId, [])
+      const unsent = identity.state === 'verified' ? (deps.unsent ?? []) : []
+      if (!isOwn) records.writeOutbox(sessionId, unsent)
+      for (const entry of unsent) conversation.addOwn(entry)
       emit('session.ready', { session: this.view()! })
-      outbox.start()
-      stream = openStream(sessionId, replay.lastSequence)
-      stream.start()
-      void history.loadNewest().catch((error) => emit('error', toWidgetError(error).detail))
+      startStream()
+      if (unsent.length === 0) outbox.start()
+      void loadHistory().then(() => {
+        if (unsent.length === 0) return
+        // What arrived in the session before is in the history, and not sent again.
+        outbox.restore(unsent.filter(({ input }) => !conversation.hasArrived(input.clientOperationId)))
+        outbox.start()
+      })
+    },
+
+    /** The same visitor goes on in another session: what was typed and what is still to be sent stays. */
+    goOn(given: GivenSession) {
+      const before = session.content()!
+      const { sessionId, conversationId } = given.content
+      const isSame = sessionId === before.sessionId
+      const kept = opened ? outbox.pending() : records.readOutbox().entries
+      session.accept(given)
+      if (!isSame) {
+        records.writeOutbox(sessionId, kept)
+        stream?.stop()
+        if (conversationId === before.conversationId) deps.onGoOn(sessionId)
+      }
+      if (!opened) return
+      emit('session.ready', { session: this.view()! })
+      if (isSame) return
+      startStream()
+      if (conversationId === before.conversationId) return
+      conversation.setReadTo(given.content.replay.lastSequence)
+      void loadHistory()
     },
 
     isOpened: () => opened,
@@ -158,6 +199,16 @@ export function createVisit(deps: VisitDeps) {
     history.stop()
   }
 
+  function loadHistory() {
+    return history.loadNewest().catch((error) => emit('error', toWidgetError(error).detail))
+  }
+
+  function startStream() {
+    const { sessionId, replay } = session.content()!
+    stream = openStream(sessionId, replay.lastSequence)
+    stream.start()
+  }
+
   function openStream(sessionId: string, lastSequence: number) {
     const { heartbeatSeconds = 15, reconnectMinMs = 500, reconnectMaxMs = 20_000 } = deps.config()?.realtime ?? {}
     return createTabStream({
@@ -168,8 +219,6 @@ export function createVisit(deps: VisitDeps) {
       connect: (position, signal) => withGrant((grant) => api.events(position, grant, signal)),
       onEvent(event) {
         conversation.takeEvent(event, outbox.settle)
-        // Another tab of this session said who the visitor is.
-        if (event.type === 'session.identified' && !session.isVerified()) session.refresh()
         if (!closed) deps.onEvent(event)
       },
       onPosition: (position) => session.remember({ position }),

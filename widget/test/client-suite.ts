@@ -357,16 +357,89 @@ export const clientSuite: Record<string, (world: SuiteWorld) => Promise<void>> =
     same((await world.requests('POST /messages')).length, 0)
   },
 
-  async 'a first identification keeps the session and its messages'(world) {
+  async 'a first identification goes on with the messages, the draft and what is being sent'(world) {
     const tab = world.tab({ options: { identityProvider: async (wanted) => wanted && assertionOf('ada', 'Ada') } })
     await tab.online()
     tab.client.sendMessage('Hello')
     await world.until(() => tab.states().join() === 'queued')
+    await world.set({ stallSends: 1 })
+    tab.client.sendMessage('under way')
+    tab.client.sendMessage('waits')
+    await world.until(async () => (await world.stalled()) === 1)
+    tab.client.setDraft('Dear')
     const before = tab.client.session()
     const after = await tab.client.identify({ externalSubject: 'ada', displayName: 'Countess' })
-    same([after?.sessionId, after?.identity], [before?.sessionId, { state: 'verified', displayName: 'Ada' }])
-    same(tab.bodies(), ['Hello'])
+    same([after?.sessionId === before?.sessionId, after?.identity], [false, { state: 'verified', displayName: 'Ada' }])
+    same([after?.conversationId, tab.client.draft()], [before?.conversationId, 'Dear'])
+    same(tab.bodies(), ['Hello', 'under way', 'waits'])
+    await world.release()
+    await world.until(() => tab.states().join() === 'queued,queued,queued')
+    await world.agentSays('Welcome')
+    await world.until(() => tab.bodies().length === 4)
+    same(
+      (await world.stored()).map((messages) => messages.map(({ body }) => body)),
+      [['Hello', 'under way', 'waits', 'Welcome']],
+    )
+    same([tab.count('session.closed'), tab.count('message.retry.exhausted'), tab.client.ended()], [0, 0, undefined])
     same(tab.storage.getItem('service.widget.1.pk_friendly')?.includes(assertionOf('ada', 'Ada')), false)
+  },
+
+  async 'what a page before left unsent is sent once by the person that it is identified as'(world) {
+    let isKnown = false
+    const options = { identityProvider: async () => (isKnown ? assertionOf('ada') : undefined) }
+    const tab = world.tab({ options })
+    await tab.online()
+    await world.set({ stallAnswers: 1 })
+    tab.client.sendMessage('Accepted, but not answered')
+    await world.until(async () => (await world.stalled()) === 1)
+    tab.client.setDraft('Dear')
+    tab.kill()
+    isKnown = true
+    const after = world.tab({ storage: tab.storage, options })
+    await after.online()
+    await world.until(() => after.states().join() === 'queued')
+    same([after.client.session()?.identity.state, after.client.draft()], ['verified', 'Dear'])
+    same(
+      (await world.stored()).map((messages) => messages.map(({ body }) => body)),
+      [['Accepted, but not answered']],
+    )
+  },
+
+  async 'a tab follows a session that was identified in another tab, with its draft and what is to be sent'(world) {
+    let person: string | undefined
+    const options = { identityProvider: async () => person && assertionOf(person) }
+    const first = world.tab({ options })
+    await first.online()
+    first.client.sendMessage('from the first')
+    await world.until(() => first.states().join() === 'queued')
+    const second = world.tab({ copyOf: first, options })
+    await second.online()
+    await world.until(() => second.bodies().length === 1)
+    second.client.setDraft('Dear')
+    second.network.online = false
+    second.client.sendMessage('from the second')
+    person = 'ada'
+    await first.client.identify({ externalSubject: 'ada' })
+    await world.until(() => second.client.session()?.identity.state === 'verified')
+    second.network.online = true
+    second.signal('online')
+    await world.until(() => second.states().join() === 'queued,queued' && first.bodies().length === 2)
+    same(second.client.session()?.conversationId, first.client.session()?.conversationId)
+    same([second.client.draft(), second.count('session.closed'), second.client.ended()], ['Dear', 0, undefined])
+    same(
+      (await world.stored()).map((messages) => messages.map(({ body }) => body)).filter(({ length }) => length > 0),
+      [['from the first', 'from the second']],
+    )
+  },
+
+  async 'a session that another tab closed for nobody ends, and its messages stay'(world) {
+    const tab = world.tab({ options: { identityProvider: async () => undefined } })
+    await tab.online()
+    await world.agentSays('Hello')
+    await world.until(() => tab.bodies().length === 1)
+    await world.closeSession()
+    await world.until(() => tab.client.connection() === 'ended')
+    same([tab.client.ended()?.event, tab.bodies(), tab.client.canStartNew()], ['session.closed', ['Hello'], true])
   },
 
   async 'a switch of person with sends under way shows and sends nothing of the one to the other'(world) {
@@ -414,6 +487,36 @@ export const clientSuite: Record<string, (world: SuiteWorld) => Promise<void>> =
     const [, first, second] = await world.requests('POST /sessions/identify')
     same(first?.headers['idempotency-key'], second?.headers['idempotency-key'])
     same([tab.client.session()?.identity.state, tab.count('session.closed')], ['verified', 0])
+  },
+
+  async 'an identification whose process died is repeated until another one completes it'(world) {
+    const tab = world.tab({ options: { identityProvider: async (wanted) => wanted && assertionOf('ada') } })
+    await tab.online()
+    const busy = { status: 409, code: 'OperationInProgress', retryable: true, retryAfter: 1 }
+    await world.set({ refuseIdentities: Array.from({ length: 4 }, () => busy) })
+    const [after] = await Promise.all([
+      tab.client.identify({}),
+      world.until(async () => (await world.requests('POST /sessions/identify')).length === 5),
+    ])
+    same([after?.identity.state, tab.client.ended()], ['verified', undefined])
+    same(
+      new Set((await world.requests('POST /sessions/identify')).map(({ headers }) => headers['idempotency-key'])).size,
+      1,
+    )
+  },
+
+  async 'a page that is loaded after the connection was enabled again begins a new chat'(world) {
+    const tab = world.tab()
+    await tab.online()
+    await world.agentSays('Before')
+    await world.until(() => tab.bodies().length === 1)
+    await world.disableConnection()
+    await world.until(() => tab.client.connection() === 'ended')
+    same([tab.client.ended()?.event, tab.client.canStartNew()], ['connection.disabled', false])
+    tab.kill()
+    const after = world.tab({ storage: tab.storage })
+    await after.online()
+    same([after.client.session()?.continuity.state, after.bodies()], ['new', []])
   },
 
   async 'an identification that fails is said, and the session stays as it was'(world) {
@@ -570,15 +673,5 @@ export const clientSuite: Record<string, (world: SuiteWorld) => Promise<void>> =
     await after.online()
     same([after.bodies(), after.client.draft(), after.client.session()?.identity.state], [[], '', 'anonymous'])
     same((await world.requests('POST /messages')).length, 0)
-  },
-
-  async 'an identification in one tab is known in the other'(world) {
-    const first = world.tab({ options: { identityProvider: async (wanted) => wanted && assertionOf('ada') } })
-    await first.online()
-    const second = world.tab({ copyOf: first })
-    await second.online()
-    await first.client.identify({ externalSubject: 'ada' })
-    await world.until(() => second.client.session()?.identity.state === 'verified')
-    same(second.client.session()?.sessionId, first.client.session()?.sessionId)
   },
 }

@@ -181,3 +181,47 @@ it('what was theirs leaves the page before the service has answered', async () =
   expect(seen).toEqual([[], { status: 'open' }, null])
   harness.client.stop()
 })
+
+describe('while an anonymous visitor is identified', () => {
+  async function startedAsNobody() {
+    person = undefined
+    return startedAsAda()
+  }
+
+  it('a form that was sent stays sent, and requests of agents to the session before are gone', async () => {
+    const harness = await startedAsNobody()
+    server.conversation('pk_friendly').agentSays('Hello')
+    await until(() => harness.bodies().length === 1)
+    await harness.client.submitForm('preChat', fields)
+    ask('navigation')
+    await until(() => harness.client.requests().length === 1)
+    person = 'ada'
+    await harness.client.identify({ externalSubject: 'ada' })
+    await until(() => harness.client.connection() === 'online')
+    expect(harness.client.formState('preChat').status).toBe('submitted')
+    expect(harness.client.requests()).toEqual([])
+    expect(JSON.parse(harness.storage.getItem(featureKey) ?? '{}')).toMatchObject({
+      sessionId: harness.client.session()?.sessionId,
+      requests: [],
+    })
+    harness.client.stop()
+  })
+
+  it('a form whose answer is under way is sent with one key, under the new grant where the old one is dead', async () => {
+    const harness = await startedAsNobody()
+    server.conversation('pk_friendly').agentSays('Hello')
+    const release = server.features.hold('/forms/')
+    server.features.failNext('/forms/', { status: 401, code: 'SessionClosed', terminal: true })
+    const submitting = harness.client.submitForm('preChat', fields)
+    await until(() => asked('/forms/').length === 1)
+    person = 'ada'
+    await harness.client.identify({ externalSubject: 'ada' })
+    release()
+    expect(await submitting).toMatchObject({ status: 'submitted' })
+    const [first, second] = asked('/forms/')
+    expect(second?.headers['idempotency-key']).toBe(first?.headers['idempotency-key'])
+    expect(second?.headers.authorization).not.toBe(first?.headers.authorization)
+    expect(server.features.leads).toHaveLength(1)
+    harness.client.stop()
+  })
+})

@@ -9,6 +9,8 @@ export interface LoggedEvent {
   type: string
   data: Record<string, unknown>
   atMs?: number
+  /** Of one session: only its streams get it. */
+  sessionId?: string
 }
 
 export type ScenarioConversation = ReturnType<typeof createScenarioConversation>
@@ -18,7 +20,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
   const log: LoggedEvent[] = []
   const messages: ServiceMessage[] = []
   const answers = new Map<string, { body: string; answer: AcceptedMessage }>()
-  const streams = new Map<ServerResponse, { silent: boolean; written: number }>()
+  const streams = new Map<ServerResponse, { silent: boolean; written: number; sessionId?: string }>()
   const left: Scenario = { ...scenario }
   let sequence = 0
 
@@ -54,9 +56,9 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
     },
 
     /** `atMs`: when it happened by the service's clock. */
-    emit(type: string, data: Record<string, unknown> = {}, atMs?: number) {
+    emit(type: string, data: Record<string, unknown> = {}, atMs?: number, sessionId?: string) {
       sequence += 1
-      publish({ sequence, type, data, atMs })
+      publish({ sequence, type, data, atMs, sessionId })
     },
 
     heartbeat() {
@@ -70,7 +72,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
       for (const response of streams.keys()) response.socket?.destroy()
     },
 
-    openStream(response: ServerResponse, after: number | undefined) {
+    openStream(response: ServerResponse, after: number | undefined, sessionId?: string) {
       response.write(`retry: 200\n: ${' '.repeat(16)}\n\n`)
       if (after !== undefined && (left.resets ?? 0) > 0) {
         left.resets! -= 1
@@ -81,7 +83,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
       }
       const silent = (left.silentStreams ?? 0) > 0
       if (silent) left.silentStreams! -= 1
-      streams.set(response, { silent, written: 0 })
+      streams.set(response, { silent, written: 0, sessionId })
       response.on('close', () => streams.delete(response))
       for (const event of log.filter((one) => one.sequence > (after ?? sequence))) deliver(response, event)
     },
@@ -114,6 +116,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
   function deliver(response: ServerResponse, event: LoggedEvent) {
     const stream = streams.get(response)
     if (!stream || stream.silent || response.writableEnded) return
+    if (event.sessionId && event.sessionId !== stream.sessionId) return
     write(response, event)
     if (left.repeatEvents) write(response, event)
     stream.written += 1

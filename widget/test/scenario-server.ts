@@ -151,7 +151,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     if (route === 'POST /sessions/renew') return renew(response, site, session, seen)
     if (route === 'POST /messages') return acceptMessage(response, site, session, seen)
     if (route === 'GET /messages') return history(response, session.conversation, query)
-    if (route === 'GET /events') return events(response, site, session.conversation, seen)
+    if (route === 'GET /events') return events(response, site, session, seen)
     const answered = features.answer(seen)
     await features.released(path)
     if (answered === 'lost') return response.destroy()
@@ -210,9 +210,10 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     answer(response, 201, content)
   }
 
-  function newSession(site: Site): SessionContent {
+  function newSession(site: Site, continued?: ScenarioConversation): SessionContent {
     const number = ++counter
-    const conversation = createScenarioConversation(`cnv_${number}`, { ...site.scenario, ...site.left }, now)
+    const conversation =
+      continued ?? createScenarioConversation(`cnv_${number}`, { ...site.scenario, ...site.left }, now)
     const content = contentOf(`ses_${number}`, conversation)
     site.sessions.set(content.sessionId, { content, conversation, renewals: new Map(), identities: new Map() })
     return content
@@ -260,7 +261,10 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     answer(response, 200, session.content)
   }
 
-  /** POST: another subject than the session's closes it; DELETE likewise where there is one. */
+  /**
+   * POST: the same subject keeps the session; an anonymous one or another subject's is closed in favour of a new one. DELETE
+   * closes a verified one.
+   */
   function identify(response: ServerResponse, site: Site, session: Session, { method, headers, body }: SeenRequest) {
     const key = String(headers['idempotency-key'])
     const before = session.identities.get(key)
@@ -270,16 +274,25 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     if (refusal) return refuse(response, refusal)
     const claims = method === 'POST' ? claimsOf(String(body?.assertion)) : undefined
     if (method === 'POST' && !claims?.sub) return refuse(response, { status: 401, code: 'IdentityAssertionInvalid' })
-    const goesOn = claims?.sub === session.subject || session.subject === undefined
-    const content = goesOn ? session.content : newSession(site)
+    const goesOn = claims?.sub === session.subject
+    if (!goesOn && !session.subject)
+      session.conversation.emit('session.identified', {}, undefined, session.content.sessionId)
+    const content = goesOn ? session.content : newSession(site, continuedBy(site, session, claims?.sub))
     const now = site.sessions.get(content.sessionId)!
     now.subject = claims?.sub
     if (claims) now.content = { ...content, identity: { state: 'verified', displayName: claims.name } }
     session.identities.set(key, now.content)
     if (!goesOn) endSession(session, 'session.closed', { status: 401, code: 'SessionClosed' })
-    else if (claims) session.conversation.emit('session.identified')
     if (spend(site.left, 'loseIdentities')) return response.destroy()
     answer(response, 200, now.content)
+  }
+
+  /** The conversation of a new session: the anonymous one with a message, or else the subject's. */
+  function continuedBy(site: Site, { subject, conversation }: Session, next: string | undefined) {
+    if (next === undefined) return undefined
+    if (subject === undefined && conversation.messages.length > 0) return conversation
+    const others = [...site.sessions.values()].filter((session) => session.subject === next)
+    return others.at(-1)?.conversation ?? (subject === undefined ? conversation : undefined)
   }
 
   function close(response: ServerResponse, session: Session) {
@@ -289,7 +302,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
 
   function endSession(session: Session, event: string, refusal: Refusal) {
     session.ended = { retryable: false, terminal: true, ...refusal }
-    session.conversation.emit(event)
+    session.conversation.emit(event, {}, undefined, session.content.sessionId)
   }
 
   /** What a test that runs in a page asks of the server. */
@@ -310,12 +323,15 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       },
       requests: () => requests.filter(({ method, path }) => `${method} ${path}` === value),
       streams: () => newest?.conversation.streams.size ?? 0,
-      messages: () => [...site!.sessions.values()].map(({ conversation }) => conversation.messages),
+      messages: () => [...new Set([...site!.sessions.values()].map(({ conversation }) => conversation.messages))],
       agentSays: () => newest?.conversation.agentSays(String(value)),
       emit: () => newest?.conversation.emit(String(value)),
       heartbeat: () => newest?.conversation.heartbeat(),
       cutStreams: () => newest?.conversation.cutStreams(),
       revoke: () => newest && endSession(newest, 'session.revoked', { status: 403, code: 'SessionRevoked' }),
+      disableConnection: () =>
+        newest && endSession(newest, 'connection.disabled', { status: 403, code: 'ConnectionDisabled' }),
+      closeSession: () => newest && endSession(newest, 'session.closed', { status: 401, code: 'SessionClosed' }),
       stalled: () => stalled.length,
       release: () => {
         for (const release of stalled.splice(0)) release()
@@ -372,7 +388,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
   function events(
     response: ServerResponse,
     site: Site,
-    conversation: ScenarioConversation,
+    { content, conversation }: Session,
     { query, headers }: SeenRequest,
   ) {
     const refusal = site.left.refuseStreams?.shift()
@@ -380,7 +396,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store, no-transform' })
     const lastEvent = /-(\d+)$/.exec(String(headers['last-event-id'] ?? ''))?.[1]
     const positions = [query.afterSequence, lastEvent].flatMap((text) => (text === undefined ? [] : Number(text)))
-    conversation.openStream(response, positions.length > 0 ? Math.max(...positions) : undefined)
+    conversation.openStream(response, positions.length > 0 ? Math.max(...positions) : undefined, content.sessionId)
   }
 }
 

@@ -67,6 +67,8 @@ export function createSuiteWorld({ serverUrl, fetch }: Surroundings) {
     cutStreams: () => control('cutStreams'),
     emit: (type: string) => control('emit', type),
     revoke: () => control('revoke'),
+    disableConnection: () => control('disableConnection'),
+    closeSession: () => control('closeSession'),
     stalled: () => control<number>('stalled'),
     release: () => control('release'),
 

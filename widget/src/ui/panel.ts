@@ -140,7 +140,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     shown = client.session()
     if (before?.sessionId === shown?.sessionId) return
     if (!before && composer.draft()) client.setDraft(composer.draft())
-    else composer.setDraft(client.draft())
+    else if (composer.draft() !== client.draft()) composer.setDraft(client.draft())
   }
 
   function send(body: string): string | undefined {

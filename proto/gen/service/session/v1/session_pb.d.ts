@@ -1156,7 +1156,7 @@ export enum CloseScope {
   PANEL = 1,
 
   /**
-   * The visitor's continuity ends: the session is closed for good.
+   * The visitor's continuity ends: the session is closed for good, and the subject's next session begins a new conversation.
    *
    * @generated from enum value: CLOSE_SCOPE_CONTINUITY = 2;
    */
@@ -1218,9 +1218,9 @@ export declare const SessionService: GenService<{
     output: typeof RenewSessionResponseSchema;
   },
   /**
-   * Associates the visitor that a host backend vouches for. An anonymous session stays and joins the subject; the same
-   * subject again refreshes; another subject closes the session and begins a new one. A repeat of the idempotency key
-   * returns the first answer, also with the grant of the session that it closed.
+   * Associates the visitor that a host backend vouches for. An anonymous session, or one of another subject, is closed and
+   * a new one begins; the same subject again refreshes the session and keeps it. A repeat of the idempotency key returns
+   * the first answer, also with the grant of the session that it closed.
    * Errors: as AuthorizeGrant, IdentityAssertionInvalid, IdentityAssertionExpired, IdentityAssertionReplayed,
    * VisitorBanned, IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
    *
@@ -1266,8 +1266,9 @@ export declare const SessionService: GenService<{
     output: typeof AuthorizeGrantResponseSchema;
   },
   /**
-   * Records that the visitor closed the panel, or ends the visitor's continuity.
-   * Errors: as AuthorizeGrant.
+   * Records that the visitor closed the panel, or ends the visitor's continuity. A repeat of the idempotency key returns the
+   * first answer, also with the grant of the session that it closed.
+   * Errors: as AuthorizeGrant, IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
    *
    * @generated from rpc service.session.v1.SessionService.CloseSession
    */
