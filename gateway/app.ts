@@ -23,6 +23,7 @@ import { answerFailures, sendFailure } from './plugins/failures.ts'
 import { answerMalformedRequest, takeOverNodeAnswers } from './plugins/malformed-requests.ts'
 import { logRequests } from './plugins/request-log.ts'
 import { countRequests } from './plugins/request-metrics.ts'
+import { queueRequests } from './plugins/request-queue.ts'
 import { traceRequests } from './plugins/request-span.ts'
 import { SECURITY_HEADERS, setSecurityHeaders } from './plugins/security-headers.ts'
 import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
@@ -129,10 +130,12 @@ export function createGateway(deps: {
 
   answerFailures(app, config.BODY_LIMIT_BYTES, metrics)
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
+  queueRequests(app.server)
   takeOverNodeAnswers(app)
-  if (config.TRUST_PROXY === false) {
-    boundConnections(app, Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR))
-  }
+  // A trusted proxy holds the connections of all visitors.
+  const perAddress =
+    config.TRUST_PROXY === false ? Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR) : undefined
+  boundConnections(app, { perAddress, clock })
   logRequests(app)
   countRequests(app, metrics)
   setSecurityHeaders(app)
