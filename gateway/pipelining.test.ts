@@ -84,6 +84,23 @@ describe('requests on one connection', () => {
     expect(answersIn(client.text()).map(({ status }) => status)).toEqual([200, 400])
   })
 
+  test.each(['websocket', 'h2c'])(
+    'behind one that asks for an upgrade are refused by the end of the connection: %s',
+    async (protocol) => {
+      const gateway = await startTestGateway()
+      const upgrade = `Connection: Upgrade\r\nUpgrade: ${protocol}\r\n`
+      const client = openSocket(
+        gateway.port,
+        requestBytes('GET', '/messages', { id: 'a', more: upgrade }) + requestBytes('GET', '/messages', { id: 'b' }),
+      )
+      // The parser drops what is behind an upgrade, so the connection ends with the answer.
+      await expect.poll(client.isEnded).toBe(true)
+      const [answer, ...rest] = answersIn(client.text())
+      expect([answer!.status, answer!.correlationId, rest.length]).toEqual([200, 'a', 0])
+      expect(answer!.head.toLowerCase()).toContain('\r\nconnection: close')
+    },
+  )
+
   test('are bounded: a flood of them closes the connection', async () => {
     const gateway = await startTestGateway()
     const history = holdHistory(gateway)

@@ -45,6 +45,8 @@ export function queueRequests(server: Server): void {
       return
     }
     const { request, response } = queue.current
+    // Node's parser drops the bytes behind a request for an upgrade, though it is answered like any other.
+    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     response.once('close', () => startNext(socket, queue))
     for (const handle of handlers) handle.call(server, request, response)
   }
