@@ -26,8 +26,6 @@ declare module 'fastify' {
 }
 
 const BEARER = /^bearer +(\S.*)$/i
-/** The signature of a grant is its last 43 characters, and no two grants have the same. */
-const SIGNATURE_LENGTH = 43
 
 /** Scoped routes: a grant is there, it is good for this origin, and its session is live, as a core says. */
 export function createGrantCheck(grants: Grants, refusals: RefusalLimit): onRequestAsyncHookHandler {
@@ -36,7 +34,7 @@ export function createGrantCheck(grants: Grants, refusals: RefusalLimit): onRequ
     if (!scoped) return
     const accessGrant = BEARER.exec(request.headers.authorization ?? '')?.[1] ?? ''
     const credentials = { accessGrant, origin: request.headers.origin! }
-    const { sessionId } = await refusals.check(request, 'grant', accessGrant.slice(-SIGNATURE_LENGTH), async () => {
+    const { sessionId } = await refusals.check(request, 'grant', `${credentials.origin} ${accessGrant}`, async () => {
       if (accessGrant === '') throw new GatewayError('GrantMissing')
       return (closedToo ? grants.authorizeClosedToo : grants.authorize)(credentials, request.id)
     })

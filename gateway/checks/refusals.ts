@@ -40,8 +40,11 @@ export function createRefusalLimit(options: {
 }): RefusalLimit {
   const { limiter, metrics } = options
   const accepted = new LRUCache<string, true>({ max: options.acceptedMax })
-  /** First checks of a value. The next ones wait, so that a good value takes one token however many requests bring it. */
-  const first = new Map<string, Promise<void>>()
+  /**
+   * First checks of a value, and whether no core was within reach. The next ones wait, so that a good value takes one token
+   * however many requests bring it.
+   */
+  const first = new Map<string, Promise<GatewayError | undefined>>()
 
   async function reserve(address: string): Promise<void> {
     const verdict = await limiter.take(address)
@@ -80,20 +83,23 @@ export function createRefusalLimit(options: {
     async check(request, kind, value, run) {
       const key = `${kind} ${value}`
       const address = clientNetwork(request.ip)
-      await first.get(key)
+      const unavailable = await first.get(key)
+      if (unavailable !== undefined) throw unavailable
       if (accepted.get(key)) return checkAccepted(key, address, run)
       const result = checkUnknown(key, address, run)
       if (!first.has(key)) {
-        const settled = result.then(
-          () => {},
-          () => {},
-        )
-        first.set(key, settled)
-        void settled.then(() => first.delete(key))
+        const outcome = result.then(() => undefined, unavailabilityOf)
+        first.set(key, outcome)
+        void outcome.then(() => first.delete(key))
       }
       return result
     },
   }
+}
+
+function unavailabilityOf(error: unknown): GatewayError | undefined {
+  const failure = toGatewayError(error)
+  return failure.code === 'ServiceUnavailable' ? failure : undefined
 }
 
 const isRefusal = (error: unknown) => REFUSALS.has(toGatewayError(error).code)

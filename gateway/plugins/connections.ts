@@ -16,9 +16,18 @@ const STOP_CLIENTS_MS = 2_000
 /** How long it waits for answers that are being made. Less than the grace of the process. */
 const STOP_ANSWERS_MS = 8_000
 
-interface Connections {
+interface AddressCount {
+  address: string
   accepted: number
   refused: number
+}
+
+/** An open connection. There are thousands, so each has no function of its own. */
+interface Connection {
+  /** Checks since its end. */
+  checks: number
+  kind: 'accepted' | 'refused'
+  count: AddressCount | undefined
 }
 
 /**
@@ -36,45 +45,50 @@ export function boundConnections(
 ): void {
   const { perAddress, clock } = options
   const server: Server = app.server
-  /** Each open connection with the number of checks since its end. */
-  const open = new Map<Socket, number>()
-  const byAddress = new Map<string, Connections>()
+  const open = new Map<Socket, Connection>()
+  const byAddress = new Map<string, AddressCount>()
   let cancelTimers = () => {}
 
   // In place of the HTTP server's own listener, which begins to read.
   const accept = server.listeners('connection')
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
-    open.set(socket, 0)
-    socket.once('close', () => open.delete(socket))
-    if (perAddress === undefined || isAccepted(socket, perAddress)) {
-      for (const each of accept) each.call(server, socket)
-    }
+    const count = perAddress === undefined ? undefined : countOf(socket)
+    const kind = count === undefined || count.accepted < perAddress! ? 'accepted' : 'refused'
+    if (count !== undefined) count[kind]++
+    open.set(socket, { checks: 0, kind, count })
+    socket.on('close', forget)
+    if (kind === 'accepted') for (const each of accept) each.call(server, socket)
+    else refuse(socket, count!)
   })
 
-  function isAccepted(socket: Socket, acceptedMax: number): boolean {
+  function countOf(socket: Socket): AddressCount {
     const address = clientNetwork(socket.remoteAddress ?? '')
-    const connections = byAddress.get(address) ?? { accepted: 0, refused: 0 }
-    byAddress.set(address, connections)
-    const kind = connections.accepted < acceptedMax ? 'accepted' : 'refused'
-    connections[kind]++
-    socket.once('close', () => {
-      connections[kind]--
-      if (connections.accepted + connections.refused === 0) byAddress.delete(address)
-    })
-    if (kind === 'accepted') return true
+    const count = byAddress.get(address) ?? { address, accepted: 0, refused: 0 }
+    byAddress.set(address, count)
+    return count
+  }
+
+  function forget(this: Socket): void {
+    const { kind, count } = open.get(this)!
+    open.delete(this)
+    if (count === undefined) return
+    count[kind]--
+    if (count.accepted + count.refused === 0) byAddress.delete(count.address)
+  }
+
+  function refuse(socket: Socket, { refused }: AddressCount): void {
     socket.on('error', () => socket.destroy())
-    if (connections.refused > REFUSED_MAX) socket.destroy()
+    if (refused > REFUSED_MAX) socket.destroy()
     // Unread bytes would make the end a reset, which takes the answer from the client.
     else socket.resume().end(rawAnswer(new GatewayError('RateLimited', { retryAfter: 1 })))
-    return false
   }
 
   function destroyEnded(): void {
-    for (const [socket, checks] of open) {
+    for (const [socket, connection] of open) {
       if (!socket.writableEnded) continue
-      if (checks >= CHECKS_AFTER_END) socket.destroy()
-      else open.set(socket, checks + 1)
+      if (connection.checks >= CHECKS_AFTER_END) socket.destroy()
+      else connection.checks++
     }
   }
 
