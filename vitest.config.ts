@@ -10,6 +10,8 @@ export default defineConfig({
     maxWorkers: '100%',
     globalSetup: ['test/support/process-output.ts', 'test/support/engine-setup.ts'],
     testTimeout: 60_000,
+    // A condition is waited for as long as a busy machine may need.
+    expect: { poll: { timeout: 10_000 } },
     hookTimeout: 60_000,
     teardownTimeout: 20_000,
   },

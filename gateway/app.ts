@@ -3,8 +3,8 @@ import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyI
 import fastifyPlugin from 'fastify-plugin'
 import type { CorePool } from '../core-client/core-pool.ts'
 
-import { allowKnownOrigin } from './checks/origin.ts'
-import { createRateCheck } from './checks/rate.ts'
+import { allowKnownOrigin, createRequireOrigin } from './checks/origin.ts'
+import { createRateLimits } from './checks/rate.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createCallBudget } from './core/bounded-transport.ts'
@@ -23,9 +23,11 @@ import { answerFailures, sendFailure } from './plugins/failures.ts'
 import { answerMalformedRequest, takeOverNodeAnswers } from './plugins/malformed-requests.ts'
 import { logRequests } from './plugins/request-log.ts'
 import { countRequests } from './plugins/request-metrics.ts'
+import { queueRequests } from './plugins/request-queue.ts'
 import { traceRequests } from './plugins/request-span.ts'
 import { SECURITY_HEADERS, setSecurityHeaders } from './plugins/security-headers.ts'
-import { answerUnknownRoutes } from './plugins/unknown-routes.ts'
+import { answerUnknownRoutes, PARAM_MAX_LENGTH } from './plugins/unknown-routes.ts'
+import { warnOfProxy } from './plugins/untrusted-proxy.ts'
 import { acceptJsonBodies } from './request-body.ts'
 import { healthRoutes } from './routes/health.ts'
 import { LEADS_PREFIX, leadRoutes } from './routes/leads.ts'
@@ -70,6 +72,8 @@ export function createGateway(deps: {
     config.RATE_LIMIT_REDIS_URL === undefined
       ? undefined
       : createSharedBuckets({ url: config.RATE_LIMIT_REDIS_URL, now, logger })
+  const { checkRate, refusals } = createRateLimits(config, { now, metrics, shared: sharedBuckets })
+  const requireOrigin = createRequireOrigin(origins, refusals)
   let closing = false
 
   const app: FastifyInstance = fastify({
@@ -85,13 +89,13 @@ export function createGateway(deps: {
       headersTimeout: Math.min(config.HEADERS_TIMEOUT_MS, config.REQUEST_TIMEOUT_MS),
       connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
     },
-    routerOptions: { maxParamLength: 128 },
+    routerOptions: { maxParamLength: PARAM_MAX_LENGTH },
     ajv: ajvOptions,
     schemaErrorFormatter: validationError,
     clientErrorHandler: answerMalformedRequest,
     frameworkErrors: async (error, request, reply) => {
       reply.headers({ 'x-correlation-id': request.id, ...SECURITY_HEADERS })
-      if (request.raw.url?.startsWith(`${WIDGET_PREFIX}/`)) await allowKnownOrigin(origins, reply)
+      if (request.raw.url?.startsWith(`${WIDGET_PREFIX}/`)) await allowKnownOrigin(requireOrigin, reply)
       const failure = toGatewayError(error)
       metrics.failures.inc({ code: failure.code })
       sendFailure(failure, reply)
@@ -129,10 +133,13 @@ export function createGateway(deps: {
 
   answerFailures(app, config.BODY_LIMIT_BYTES, metrics)
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
+  queueRequests(app.server)
   takeOverNodeAnswers(app)
-  if (config.TRUST_PROXY === false) {
-    boundConnections(app, Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR))
-  }
+  // A trusted proxy holds the connections of all visitors.
+  const perAddress =
+    config.TRUST_PROXY === false ? Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR) : undefined
+  boundConnections(app, { perAddress, clock })
+  if (config.TRUST_PROXY === false) warnOfProxy(app)
   logRequests(app)
   countRequests(app, metrics)
   setSecurityHeaders(app)
@@ -148,15 +155,15 @@ export function createGateway(deps: {
     if (consoleFolder && config.CONSOLE === 'on') await root.register(consoleRoutes, { folder: consoleFolder })
     if (widget) await root.register(widgetFileRoutes, { folder: widget })
   })
-  const checkRate = createRateCheck(config, { now, metrics, shared: sharedBuckets })
   app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
   if (config.CONSOLE === 'on') app.register(rpcRoutes, { prefix: RPC_PREFIX, config, cores, budget, checkRate })
   app.register(widgetRoutes, {
     prefix: WIDGET_PREFIX,
     config,
     core,
-    origins,
+    requireOrigin,
     grants,
+    refusals,
     batcher,
     streams,
     checkRate,

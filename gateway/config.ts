@@ -52,7 +52,14 @@ export const SettingsSchema = Type.Object({
   }),
 
   RATE_LIMIT_FACTOR: Type.Number({ default: 1, exclusiveMinimum: 0, description: 'Multiplies every rate limit.' }),
-  RATE_LIMIT_BOOTSTRAP_PER_MINUTE: whole(60, 1, 1e6, 'Config and session creation together, per client address.'),
+  RATE_LIMIT_CONFIG_PER_MINUTE: whole(240, 1, 1e6, 'Requests of the configuration, per client address.'),
+  RATE_LIMIT_SESSIONS_PER_MINUTE: whole(60, 1, 1e6, 'New sessions, per client address.'),
+  RATE_LIMIT_REFUSALS_PER_MINUTE: whole(
+    120,
+    1,
+    1e6,
+    'Requests refused for their origin, grant or site key, per client address; beyond it they cost no call to a core.',
+  ),
   RATE_LIMIT_SENDS_PER_MINUTE: whole(30, 1, 1e6, 'Sends per session.'),
   RATE_LIMIT_SENDS_BURST: whole(10, 1, 1e6, 'Sends that a session may make at once.'),
   RATE_LIMIT_CALLS_PER_MINUTE: whole(120, 1, 1e6, 'Other calls per session.'),

@@ -54,6 +54,8 @@ interface GatewayErrorDetails {
   issues?: Issue[]
   /** Methods for the `Allow` header of a 405. */
   allow?: string[]
+  /** Whether the connection ends with the answer. */
+  closesConnection?: boolean
   /** Who decided: the gateway's own checks, or a core. */
   decidedBy?: 'gateway' | 'core'
   cause?: unknown

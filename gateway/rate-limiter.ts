@@ -6,6 +6,8 @@ export type Verdict = { allowed: true } | { allowed: false; retryAfter: number }
 /** Counts what a key takes. A promise is allowed for, so that a store outside the process fits too. */
 export interface RateLimiter {
   take(key: string): Verdict | Promise<Verdict>
+  /** Returns one that was taken. */
+  giveBack(key: string): void | Promise<void>
 }
 
 interface Bucket {
@@ -27,16 +29,24 @@ export function createRateLimiter(options: {
   const capacity = Math.max(1, options.burst)
   const buckets = new LRUCache<string, Bucket>({ max: options.keysMax })
 
+  function tokensOf(key: string, now: number): number {
+    const bucket = buckets.get(key)
+    if (bucket === undefined) return capacity
+    // A clock that was set back must not take tokens away.
+    return Math.min(capacity, bucket.tokens + Math.max(0, now - bucket.at) * perMs)
+  }
+
   return {
     take(key) {
       const now = options.now()
-      const bucket = buckets.get(key)
-      // A clock that was set back must not take tokens away.
-      const elapsed = bucket === undefined ? 0 : Math.max(0, now - bucket.at)
-      const tokens = bucket === undefined ? capacity : Math.min(capacity, bucket.tokens + elapsed * perMs)
+      const tokens = tokensOf(key, now)
       const allowed = tokens >= 1
       buckets.set(key, { tokens: allowed ? tokens - 1 : tokens, at: now })
       return allowed ? { allowed } : { allowed, retryAfter: Math.max(1, Math.ceil((1 - tokens) / perMs / 1000)) }
+    },
+    giveBack(key) {
+      const now = options.now()
+      buckets.set(key, { tokens: Math.min(capacity, tokensOf(key, now) + 1), at: now })
     },
   }
 }

@@ -7,7 +7,7 @@ const DROPPED_BODY_FACTOR = 4
 const DROP_DEADLINE_MS = 5_000
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Makes JSON the only body that is read: at most `limit` bytes, UTF-8, no `__proto__`. */
+/** Makes JSON the only body that is read: at most `limit` bytes, UTF-8, no `__proto__`. An empty one needs no type. */
 export function acceptJsonBodies(app: FastifyInstance, limit: number): void {
   const parse = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
@@ -24,6 +24,26 @@ export function acceptJsonBodies(app: FastifyInstance, limit: number): void {
       parse(request, text, (failure, body) => (failure ? done(brokenJson()) : done(null, body)))
     })
   })
+  app.addContentTypeParser('*', (_request, payload: IncomingMessage, done) => {
+    void isEmptyBody(payload).then((isEmpty) => done(isEmpty ? null : new GatewayError('UnsupportedMediaType')))
+  })
+}
+
+/** Whether a request has no body. Of a body in chunks, waits for the first byte, the end or the loss of the connection. */
+export async function isEmptyBody(payload: IncomingMessage): Promise<boolean> {
+  const { 'content-length': length, 'transfer-encoding': encoding } = payload.headers
+  if (encoding === undefined) return Number(length ?? 0) === 0
+  while (payload.readableLength === 0 && !payload.readableEnded && !payload.destroyed) {
+    if (payload.complete) return true
+    await new Promise<void>((resolve) => {
+      const settle = () => {
+        payload.off('readable', settle).off('end', settle).off('close', settle)
+        resolve()
+      }
+      payload.on('readable', settle).on('end', settle).on('close', settle)
+    })
+  }
+  return payload.readableLength === 0
 }
 
 /**

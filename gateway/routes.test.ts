@@ -232,16 +232,18 @@ describe('rate limits', () => {
     expect((await call('GET', '/messages')).status).toBe(200)
   })
 
-  test('count configuration and session creation of an address together, believing no header', async () => {
-    const { call } = await startTestGateway({ env: { RATE_LIMIT_BOOTSTRAP_PER_MINUTE: '2' } })
+  test('count the configuration and new sessions of an address apart and ignore X-Forwarded-For', async () => {
+    const env = { RATE_LIMIT_CONFIG_PER_MINUTE: '1', RATE_LIMIT_SESSIONS_PER_MINUTE: '1' }
+    const { call } = await startTestGateway({ env })
     const headers = (address: string) => ({ 'x-forwarded-for': address })
     expect((await call('GET', '/config/pk_demo', { headers: headers('192.0.2.1') })).status).toBe(200)
     expect((await call('POST', '/sessions', { headers: headers('192.0.2.2'), body: create })).status).toBe(201)
     expect((await call('GET', '/config/pk_demo', { headers: headers('192.0.2.3') })).status).toBe(429)
+    expect((await call('POST', '/sessions', { headers: headers('192.0.2.4'), body: create })).status).toBe(429)
   })
 
   test('know clients behind a trusted proxy apart, an IPv6 one by its network', async () => {
-    const env = { RATE_LIMIT_BOOTSTRAP_PER_MINUTE: '1', TRUST_PROXY: '1' }
+    const env = { RATE_LIMIT_CONFIG_PER_MINUTE: '1', TRUST_PROXY: '1' }
     const { call } = await startTestGateway({ env })
     const status = async (address: string) =>
       (await call('GET', '/config/pk_demo', { headers: { 'x-forwarded-for': address } })).status

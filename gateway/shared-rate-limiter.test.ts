@@ -86,7 +86,7 @@ describe.runIf(hasRedis)('gateways over one Redis', () => {
     const buckets = createSharedBuckets({ url: urlOf(port), now: Date.now, logger: console })
     onTestFinished(buckets.close)
     await buckets.start()
-    const local = { take: () => ({ allowed: false, retryAfter: 99 }) as const }
+    const local = { take: () => ({ allowed: false, retryAfter: 99 }) as const, giveBack() {} }
     // 50 a second.
     const limiter = buckets.limiter({ name: 'test', perMinute: 3000, burst: 3, local })
     const verdicts = await Promise.all(Array.from({ length: 6 }, () => limiter.take('one')))

@@ -14,6 +14,7 @@ export interface SharedBuckets {
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     takeToken(key: string, capacity: number, perMs: number): Result<number, Context>
+    giveTokenBack(key: string, capacity: number): Result<number, Context>
   }
 }
 
@@ -42,6 +43,13 @@ redis.call('PEXPIRE', KEYS[1], math.ceil((capacity - tokens) / perMs) + 1000)
 return wait
 `
 
+/** A bucket that is not there is full. */
+const GIVE_TOKEN_BACK = `
+local tokens = redis.call('HGET', KEYS[1], 'tokens')
+if tokens then redis.call('HSET', KEYS[1], 'tokens', string.format('%.17g', math.min(tonumber(ARGV[1]), tokens + 1))) end
+return 0
+`
+
 /**
  * Token buckets in Redis. An unreachable or slow Redis takes nothing down: the local buckets count meanwhile, and the log
  * says so once for each outage.
@@ -63,6 +71,7 @@ export function createSharedBuckets(options: {
     retryStrategy: (attempt) => Math.min(attempt * 100, RECONNECT_MAX_MS),
   })
   redis.defineCommand('takeToken', { numberOfKeys: 1, lua: TAKE_TOKEN })
+  redis.defineCommand('giveTokenBack', { numberOfKeys: 1, lua: GIVE_TOKEN_BACK })
   let away = false
   let restUntil = 0
 
@@ -92,18 +101,33 @@ export function createSharedBuckets(options: {
     limiter({ name, perMinute, burst, local }) {
       const perMs = perMinute / 60_000
       const capacity = Math.max(1, burst)
+      const keyOf = (key: string) => `service:rate:${name}:${key}`
+      /** Asks the store, or the local buckets while it is out of reach. */
+      async function ask<Answer>(
+        shared: () => Promise<Answer>,
+        alone: () => Answer | Promise<Answer>,
+      ): Promise<Answer> {
+        if (now() < restUntil) return alone()
+        try {
+          const answer = await shared()
+          answered()
+          return answer
+        } catch (error) {
+          failed(error)
+          return alone()
+        }
+      }
       return {
-        async take(key) {
-          if (now() < restUntil) return local.take(key)
-          try {
-            const verdict = await take(`service:rate:${name}:${key}`, capacity, perMs)
-            answered()
-            return verdict
-          } catch (error) {
-            failed(error)
-            return local.take(key)
-          }
-        },
+        take: (key) =>
+          ask(
+            () => take(keyOf(key), capacity, perMs),
+            () => local.take(key),
+          ),
+        giveBack: (key) =>
+          ask(
+            async () => void (await redis.giveTokenBack(keyOf(key), capacity)),
+            () => local.giveBack(key),
+          ),
       }
     },
     start: () => Promise.race([redis.connect().catch(failed), delay(START_MS, undefined, { ref: false })]),

@@ -1,5 +1,6 @@
-import type { onRequestHookHandler } from 'fastify'
+import type { onRequestAsyncHookHandler } from 'fastify'
 import { GatewayError } from '../errors.ts'
+import { isEmptyBody } from '../request-body.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -13,15 +14,17 @@ declare module 'fastify' {
 const JSON_TYPE = /^application\/json *(?:; *charset="?utf-8"? *)?$/i
 
 /**
- * Where there is a body it says what it is, not compressed: JSON in UTF-8, or one of the route's own types, else
- * `UnsupportedMediaType`.
+ * Where there is a body, its type is JSON in UTF-8 or one of the route's own, not compressed, else `UnsupportedMediaType`.
+ * Where there is none, the type is ignored: what the route misses is the body.
  */
-export const requireContentType: onRequestHookHandler = (request, _reply, done) => {
+export const requireContentType: onRequestAsyncHookHandler = async (request) => {
   const { config, schema } = request.routeOptions
-  if (schema?.body === undefined && config.bodyTypes === undefined) return done()
+  if (schema?.body === undefined && config.bodyTypes === undefined) return
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers
-  const good = config.bodyTypes?.includes(mediaTypeOf(type)) ?? JSON_TYPE.test(type.trim())
-  done(good && encoding.toLowerCase() === 'identity' ? undefined : new GatewayError('UnsupportedMediaType'))
+  const isRight = config.bodyTypes?.includes(mediaTypeOf(type)) ?? JSON_TYPE.test(type.trim())
+  if (isRight && encoding.toLowerCase() === 'identity') return
+  if (!(await isEmptyBody(request.raw))) throw new GatewayError('UnsupportedMediaType')
+  delete request.headers['content-type']
 }
 
 /** The type without its parameters. */

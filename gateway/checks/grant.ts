@@ -1,6 +1,7 @@
 import type { onRequestAsyncHookHandler } from 'fastify'
 import type { Authorization, Credentials, Grants } from '../core/grants.ts'
 import { GatewayError } from '../errors.ts'
+import type { RefusalLimit } from './refusals.ts'
 
 /** The visitor of a scoped request, as a core has authorised it. */
 export interface Visitor {
@@ -27,14 +28,16 @@ declare module 'fastify' {
 const BEARER = /^bearer +(\S.*)$/i
 
 /** Scoped routes: a grant is there, it is good for this origin, and its session is live, as a core says. */
-export function createGrantCheck(grants: Grants): onRequestAsyncHookHandler {
+export function createGrantCheck(grants: Grants, refusals: RefusalLimit): onRequestAsyncHookHandler {
   return async (request) => {
     const { scoped, closedToo = false } = request.routeOptions.config
     if (!scoped) return
-    const accessGrant = BEARER.exec(request.headers.authorization ?? '')?.[1]
-    if (accessGrant === undefined) throw new GatewayError('GrantMissing')
+    const accessGrant = BEARER.exec(request.headers.authorization ?? '')?.[1] ?? ''
     const credentials = { accessGrant, origin: request.headers.origin! }
-    const { sessionId } = await (closedToo ? grants.authorizeClosedToo : grants.authorize)(credentials, request.id)
+    const { sessionId } = await refusals.check(request, 'grant', `${credentials.origin} ${accessGrant}`, async () => {
+      if (accessGrant === '') throw new GatewayError('GrantMissing')
+      return (closedToo ? grants.authorizeClosedToo : grants.authorize)(credentials, request.id)
+    })
     request.visitor = {
       credentials,
       sessionId,

@@ -1,6 +1,7 @@
-import type { FastifyReply, onRequestAsyncHookHandler } from 'fastify'
+import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import type { Origins } from '../core/origins.ts'
 import { GatewayError } from '../errors.ts'
+import type { RefusalLimit } from './refusals.ts'
 
 const EXPOSED_HEADERS = 'X-Correlation-Id, Retry-After, Idempotency-Replayed'
 const REQUEST_HEADERS =
@@ -15,32 +16,42 @@ function allowOrigin(reply: FastifyReply, origin: string): void {
 }
 
 /**
- * First check: the `Origin` is one that some enabled installation allows, else `OriginNotAllowed`. Whether it is one of
- * the installation at hand, the core decides in the call.
+ * Returns the request's `Origin` if some enabled installation allows it. Throws `OriginNotAllowed`, or `RateLimited` for an
+ * address with too many refusals. Whether the installation at hand allows it, the core decides in the call.
  */
-export function createOriginCheck(origins: Origins): onRequestAsyncHookHandler {
-  return async (request, reply) => {
-    reply.header('vary', 'Origin')
-    const { origin } = request.headers
-    if (origin === undefined || !(await origins.isAllowed(origin))) throw new GatewayError('OriginNotAllowed')
-    allowOrigin(reply, origin)
+export type RequireOrigin = (request: FastifyRequest) => Promise<string>
+
+export function createRequireOrigin(origins: Origins, refusals: RefusalLimit): RequireOrigin {
+  return (request) => {
+    const { origin = '' } = request.headers
+    return refusals.check(request, 'origin', origin, async () => {
+      if (origin === '' || !(await origins.isAllowed(origin))) throw new GatewayError('OriginNotAllowed')
+      return origin
+    })
   }
 }
 
-/** Lets a page read an answer that comes whatever its origin is: a 404, a 405, a bad URL. */
-export async function allowKnownOrigin(origins: Origins, reply: FastifyReply): Promise<void> {
-  reply.header('vary', 'Origin')
-  const { origin } = reply.request.headers
-  if (origin === undefined) return
-  if (await origins.isAllowed(origin).catch(() => false)) allowOrigin(reply, origin)
+/** First check of a request. */
+export function createOriginCheck(requireOrigin: RequireOrigin): onRequestAsyncHookHandler {
+  return async (request, reply) => {
+    reply.header('vary', 'Origin')
+    allowOrigin(reply, await requireOrigin(request))
+  }
 }
 
-/** Answers a preflight for an allowed origin, whatever the path: the page is to see the answer itself. */
-export async function answerPreflight(origins: Origins, reply: FastifyReply): Promise<FastifyReply> {
+/** Lets a page read an answer that does not depend on its origin: a 404, a 405, a bad URL. */
+export async function allowKnownOrigin(requireOrigin: RequireOrigin, reply: FastifyReply): Promise<void> {
   reply.header('vary', 'Origin')
-  const { origin } = reply.request.headers
-  if (origin === undefined || !(await origins.isAllowed(origin))) throw new GatewayError('OriginNotAllowed')
-  allowOrigin(reply, origin)
+  const { request } = reply
+  if (request.headers.origin === undefined) return
+  const origin = await requireOrigin(request).catch(() => undefined)
+  if (origin !== undefined) allowOrigin(reply, origin)
+}
+
+/** Answers a preflight for an allowed origin, for any path, so that the page can read the answer of the request itself. */
+export async function answerPreflight(requireOrigin: RequireOrigin, reply: FastifyReply): Promise<FastifyReply> {
+  reply.header('vary', 'Origin')
+  allowOrigin(reply, await requireOrigin(reply.request))
   reply.header('access-control-allow-methods', METHODS)
   reply.header('access-control-allow-headers', REQUEST_HEADERS)
   reply.header('access-control-max-age', PREFLIGHT_MAX_AGE)

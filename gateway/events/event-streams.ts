@@ -3,8 +3,9 @@ import type { FastifyReply } from 'fastify'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Credentials } from '../core/grants.ts'
-import { unavailable } from '../errors.ts'
+import { GatewayError, unavailable } from '../errors.ts'
 import type { GatewayMetrics } from '../metrics.ts'
+import { hasMoreToAnswer } from '../plugins/request-queue.ts'
 import type { EventHub, EventSink, StartPoint, Subscription } from './event-hub.ts'
 import { encodeHeartbeat, encodeOpening } from './event-stream-encoding.ts'
 import { encodeHead, takeSocket } from './stream-socket.ts'
@@ -68,6 +69,11 @@ export function createEventStreams(options: {
   const sink: EventSink<Stream> = {
     opened(stream, sessionId) {
       const { reply, resolve } = stream.opening!
+      if (reply.raw.socket !== null && hasMoreToAnswer(reply.raw.socket)) {
+        hub.unsubscribe(stream.subscription!)
+        refuse(stream, pipelined())
+        return
+      }
       stream.opening = undefined
       opening.delete(stream)
       reply.hijack()
@@ -208,6 +214,10 @@ export function createEventStreams(options: {
     count: () => streams.size,
   }
 }
+
+/** A stream takes the rest of its connection, so a request behind it could not be answered. */
+const pipelined = () =>
+  new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'pipelining' }], closesConnection: true })
 
 function uncork(socket: Socket): void {
   socket.uncork()

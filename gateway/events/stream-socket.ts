@@ -1,21 +1,19 @@
 import { type ServerResponse, validateHeaderValue } from 'node:http'
 import type { Socket } from 'node:net'
-import { responseOn } from '../plugins/malformed-requests.ts'
+
+const streamSockets = new WeakSet<Socket>()
 
 /**
  * Takes the connection of a request whose answer goes on for half an hour. To Node and Fastify the answer is done: they
  * let go of the request, the response, its headers and its logger, which are most of what an open stream would hold.
  * The body now lasts as long as the connection, and what else the client sends on it is dropped. Undefined where the
- * client has gone, or waits for the answer of another request on the same connection.
+ * client has gone. The caller makes sure that no other request waits on the connection.
  */
 export function takeSocket(response: ServerResponse): Socket | undefined {
   const { socket } = response
   if (socket === null || socket.destroyed) return undefined
+  streamSockets.add(socket)
   response.emit('finish')
-  if (responseOn(socket) !== undefined) {
-    socket.destroy()
-    return undefined
-  }
   // Those of the keep-alive that would follow, and of the parser.
   socket.setTimeout(0)
   socket.removeAllListeners('data')
@@ -24,6 +22,11 @@ export function takeSocket(response: ServerResponse): Socket | undefined {
 }
 
 function drop(): void {}
+
+/** Whether the connection carries an event stream now. */
+export function isStreamSocket(socket: Socket): boolean {
+  return streamSockets.has(socket)
+}
 
 /** Status line and headers of an answer that ends with its connection. */
 export function encodeHead(headers: Record<string, unknown>, now: number): string {

@@ -24,7 +24,8 @@ export function answerFailures(app: FastifyInstance, bodyLimit: number, metrics:
     if (failure.rule.httpStatus >= 500) logFailure(failure, request)
     // Fastify closes the connection of a body it did not read; this one is read, or dropped, to its end.
     const limit = request.routeOptions.config.bodyMaxBytes ?? bodyLimit
-    if (await dropBody(request.raw, limit)) reply.removeHeader('connection')
+    const isWhole = await dropBody(request.raw, limit)
+    if (isWhole && !failure.details.closesConnection) reply.removeHeader('connection')
     else reply.header('connection', 'close')
     return sendFailure(failure, reply)
   })

@@ -123,7 +123,10 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
-      const { 'content-type': contentType = '', 'content-length': length } = request.headers
+      const { 'content-type': contentType, 'content-length': length } = request.headers
+      // The check of content types lets it pass only where there is no body.
+      if (contentType === undefined)
+        throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'type' }] })
       const header = {
         ...request.params,
         credentials,

@@ -8,7 +8,7 @@ import { Answers, NoQuery } from '../schemas/fields.ts'
 import { callOptions, type RouteDeps } from './route-deps.ts'
 
 /** GET /config/{publicSiteKey} */
-export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
+export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, refusals }) => {
   app.get(
     '/config/:publicSiteKey',
     {
@@ -23,15 +23,15 @@ export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { 
         response: Answers({ 200: WidgetConfigAnswer, 304: Type.Null() }),
       },
       config: {
-        rate: 'bootstrap',
+        rate: 'config',
         described: { headers: ['If-None-Match'], errors: ['InstallationNotFound', 'ConnectionDisabled'] },
       },
     },
     async (request, reply) => {
       const { publicSiteKey } = request.params
-      const { config } = await core.sessions.getConfig(
-        { publicSiteKey, origin: request.headers.origin! },
-        callOptions(request),
+      const origin = request.headers.origin!
+      const { config } = await refusals.check(request, 'site', `${publicSiteKey} ${origin}`, () =>
+        core.sessions.getConfig({ publicSiteKey, origin }, callOptions(request)),
       )
       const answer = toAnswer(config!)
       const etag = `"${createHash('sha256').update(JSON.stringify(answer)).digest('base64url').slice(0, 27)}"`

@@ -1,6 +1,7 @@
 import type { CallOptions } from '@connectrpc/connect'
 import type { FastifyRequest } from 'fastify'
 import type { Visitor } from '../checks/grant.ts'
+import type { RefusalLimit } from '../checks/refusals.ts'
 import type { Core } from '../core/core.ts'
 import type { EventStreams } from '../events/event-streams.ts'
 import type { Bounds } from '../schemas/fields.ts'
@@ -11,6 +12,7 @@ export interface RouteDeps {
   core: Core
   batcher: SendBatcher
   streams: EventStreams
+  refusals: RefusalLimit
   bounds: Bounds
 }
 

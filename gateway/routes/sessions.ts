@@ -14,7 +14,7 @@ import { timeOf } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 
 /** POST /sessions, /sessions/renew, /sessions/close */
-export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, bounds }) => {
+export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, bounds, refusals }) => {
   app.post(
     '/sessions',
     {
@@ -30,14 +30,21 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       },
       config: {
         idempotent: true,
-        rate: 'bootstrap',
+        rate: 'sessions',
         described: { errors: ['InstallationNotFound', 'ConnectionDisabled', 'VisitorBanned'] },
       },
     },
     async (request, reply) => {
-      const { session, replayed } = await core.sessions.createSession(
-        { ...request.body, origin: request.headers.origin!, idempotencyKey: idempotencyKeyOf(request) },
-        callOptions(request),
+      const origin = request.headers.origin!
+      const { session, replayed } = await refusals.check(
+        request,
+        'site',
+        `${request.body.publicSiteKey} ${origin}`,
+        () =>
+          core.sessions.createSession(
+            { ...request.body, origin, idempotencyKey: idempotencyKeyOf(request) },
+            callOptions(request),
+          ),
       )
       markReplayed(reply, replayed)
       // The answer carries credentials, though the route has no grant.

@@ -3,12 +3,11 @@ import { requireAdvertised } from '../checks/advertised.ts'
 import { requireContentType } from '../checks/content-type.ts'
 import { createGrantCheck } from '../checks/grant.ts'
 import { requireIdempotencyKey, requireMatchingKey } from '../checks/idempotency.ts'
-import { allowKnownOrigin, answerPreflight, createOriginCheck } from '../checks/origin.ts'
+import { allowKnownOrigin, answerPreflight, createOriginCheck, type RequireOrigin } from '../checks/origin.ts'
 import { refuseUrlCredentials } from '../checks/url-credentials.ts'
 import { requireVersion } from '../checks/version.ts'
 import type { Config } from '../config.ts'
 import type { Grants } from '../core/grants.ts'
-import type { Origins } from '../core/origins.ts'
 import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
 import { readQueryNumbers, refuseUnknownBody } from '../schemas/validation.ts'
 import { commandRoutes } from './commands.ts'
@@ -26,7 +25,7 @@ export const WIDGET_PREFIX = '/api/integrations/v1/widget'
 
 interface WidgetDeps extends Omit<RouteDeps, 'bounds'> {
   config: Config
-  origins: Origins
+  requireOrigin: RequireOrigin
   grants: Grants
   checkRate: preHandlerAsyncHookHandler
 }
@@ -35,17 +34,17 @@ interface WidgetDeps extends Omit<RouteDeps, 'bounds'> {
 export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) => {
   answerUnknownRoutes(app, async (request, reply) => {
     const preflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined
-    if (preflight) await answerPreflight(deps.origins, reply)
-    else await allowKnownOrigin(deps.origins, reply)
+    if (preflight) await answerPreflight(deps.requireOrigin, reply)
+    else await allowKnownOrigin(deps.requireOrigin, reply)
   })
   app.addHook('onRequest', async (request, reply) => {
     if (request.routeOptions.config.scoped) reply.header('cache-control', 'no-store')
   })
 
-  app.addHook('onRequest', createOriginCheck(deps.origins))
+  app.addHook('onRequest', createOriginCheck(deps.requireOrigin))
   app.addHook('onRequest', requireVersion)
   app.addHook('onRequest', refuseUrlCredentials)
-  app.addHook('onRequest', createGrantCheck(deps.grants))
+  app.addHook('onRequest', createGrantCheck(deps.grants, deps.refusals))
   app.addHook('onRequest', requireAdvertised)
   app.addHook('onRequest', requireContentType)
   app.addHook('onRequest', requireIdempotencyKey)
@@ -55,7 +54,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
   app.addHook('preHandler', deps.checkRate)
 
   // Picked, since `deps` is also this plugin's options: its prefix is not to be added twice.
-  const { core, batcher, streams, config } = deps
+  const { core, batcher, streams, refusals, config } = deps
   const bounds = {
     bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
     pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
@@ -71,7 +70,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
     typingRoutes,
     formRoutes,
   ]) {
-    await app.register(routes, { core, batcher, streams, bounds })
+    await app.register(routes, { core, batcher, streams, refusals, bounds })
   }
   await app.register(commandRoutes, {
     core,

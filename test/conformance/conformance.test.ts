@@ -2,6 +2,7 @@ import { beforeAll, describe, expect } from 'vitest'
 import { testDatabase } from '../support/test-database.ts'
 import { BASE } from './client.ts'
 import { commandRules } from './commands.ts'
+import { connectionRules } from './connections.ts'
 import { conversationRules } from './conversations.ts'
 import { loadDocument } from './document-check.ts'
 import { failureRules } from './failures.ts'
@@ -27,6 +28,7 @@ beforeAll(async () => {
 })
 
 describe('every request', () => requestRules(suite))
+describe('connections', () => connectionRules(suite))
 describe('sessions', () => {
   sessionRules(suite, databases[0])
   sessionEndRules(suite)

@@ -73,6 +73,9 @@ export const rules: Rule[] = [
     ['C1.18', 'broken JSON, an overlong header and a bad URL escape get the envelope'],
     ['C1.19', 'a body over its bound is answered, not reset'],
     ['C1.20', 'Retry-After of a 429 equals retryAfter'],
+    ['C1.21', 'a request that the parser refuses gets the envelope without CORS headers'],
+    ['C1.22', 'a POST without a body is ValidationFailed, whatever its content type'],
+    ['C1.23', 'a path with dots or doubled slashes is NotFound'],
   ]),
   ...from('C1 idempotency', [
     ['C1.30', 'a repeat with the same input gets the same answer and Idempotency-Replayed'],
@@ -88,9 +91,15 @@ export const rules: Rule[] = [
   ]),
   ...from('C1 rate limits', [
     ['C1.50', 'a session sends 10 at once, then 30 a minute'],
-    ['C1.51', 'config and session creation share 60 a minute for each address'],
+    ['C1.51', 'an address has 240 configurations and 60 new sessions a minute, each in a bucket of its own'],
     ['C1.52', 'other calls are limited to 120 a minute for each session, apart from its sends'],
     ['C1.53', 'a seventh stream of a session closes the oldest'],
+    ['C1.54', 'an address has 120 refused requests a minute, and what was accepted before goes on'],
+  ]),
+  ...from('C1 connections', [
+    ['C1.60', 'requests on one connection are answered in their order, each with its own answer'],
+    ['C1.61', 'GET /events waits for the answer before it, and is refused with a request behind it'],
+    ['C1.62', 'a connection that the gateway has ended is destroyed within 5 s'],
   ]),
   ...from('C2 grant and renewal', [
     ['C2.1', 'the grant is a JWS with the named header, claims and lifetime'],

@@ -53,7 +53,7 @@ describe.skipIf(!isThere)('the proxy of compose.yaml, in front of two gateways',
       database,
       cores: 1,
       gateways: 2,
-      env: { TRUST_PROXY: '1', RATE_LIMIT_BOOTSTRAP_PER_MINUTE: '5' },
+      env: { TRUST_PROXY: '1', RATE_LIMIT_CONFIG_PER_MINUTE: '5' },
     })
     await startProxy()
   })

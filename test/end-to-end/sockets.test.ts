@@ -1,0 +1,138 @@
+import { readdir, readlink } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { operatorOf } from '../support/operator.ts'
+import { type Part, type Stack, startStack } from '../support/stack.ts'
+import { until } from '../support/until.ts'
+import { startVisitor, type Visitor } from '../support/visitor.ts'
+
+const perAddress = 60
+/** Refused connections that may still read their answer. */
+const refusedMax = 10
+const endedWithinMs = 5_000
+/** For the machine: a test's own clock and the gateway's are not the same. */
+const slackMs = 2_000
+
+let stack: Stack
+
+beforeAll(async () => {
+  stack = await startStack({ env: { CONNECTIONS_PER_ADDRESS: String(perAddress), LOG_LEVEL: 'info' } })
+})
+
+interface Client {
+  socket: Socket
+  text(): string
+  isEnded(): boolean
+}
+
+/** A client that keeps its own side open when the gateway ends the connection. */
+function open({ url }: Part, bytes: string): Client {
+  const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
+  onTestFinished(() => void socket.destroy())
+  let text = ''
+  let ended = false
+  const markEnded = () => {
+    ended = true
+  }
+  socket.setEncoding('latin1').on('data', (chunk) => {
+    text += chunk
+  })
+  socket.on('end', markEnded).on('error', markEnded).on('close', markEnded)
+  socket.write(bytes)
+  return { socket, text: () => text, isEnded: () => ended }
+}
+
+function request(method: string, path: string, visitor?: Visitor, more = ''): string {
+  const authorization = visitor ? `Authorization: Bearer ${visitor.session.accessGrant}\r\n` : ''
+  return (
+    `${method} /api/integrations/v1/widget${path} HTTP/1.1\r\nHost: x\r\nOrigin: ${stack.demo.origin}\r\n` +
+    `X-Service-Widget-Version: 1.0\r\n${authorization}${more}\r\n`
+  )
+}
+
+/** Descriptors of sockets that the process holds. */
+async function socketsOf(part: Part): Promise<number> {
+  const folder = `/proc/${part.process().pid}/fd`
+  const targets = (await readdir(folder)).map((name) => readlink(`${folder}/${name}`).catch(() => ''))
+  return (await Promise.all(targets)).filter((target) => target.startsWith('socket:')).length
+}
+
+const newVisitor = (part: Part) =>
+  startVisitor({ gatewayUrl: part.url, origin: stack.demo.origin, siteKey: stack.demo.siteKey })
+
+async function untilSockets(part: Part, most: number, withinMs: number): Promise<number> {
+  const started = performance.now()
+  await until(`${most} sockets`, async () => (await socketsOf(part)) <= most)
+  const tookMs = performance.now() - started
+  expect(tookMs).toBeLessThan(withinMs + slackMs)
+  return tookMs
+}
+
+const connectBytes = 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n'
+
+describe('clients that keep their side of a connection open', () => {
+  it('hold no descriptor 5 s after their streams were ended by a revocation', async () => {
+    const gateway = stack.gateways[0]!
+    const visitor = await newVisitor(gateway)
+    const idle = await socketsOf(gateway)
+    const streams = Array.from({ length: 40 }, () => open(gateway, request('GET', '/events', visitor)))
+    // A session has six streams; each further one ended the oldest.
+    await until('the streams', () => streams.every((each) => each.isEnded() || each.text().includes(': open')))
+    await untilSockets(gateway, idle + 6, endedWithinMs)
+    const operator = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
+    await operator.sessions.revokeSession({ sessionId: visitor.session.sessionId })
+    await until('the end', () => streams.every((each) => each.isEnded()))
+    await untilSockets(gateway, idle, endedWithinMs)
+  })
+
+  it.each([
+    ['CONNECT', connectBytes],
+    ['broken HTTP', 'no HTTP\r\n\r\n'],
+    ['a pipelined stream', 'EVENTS'],
+    ['HTTP/1.0', 'GET /livez HTTP/1.0\r\n\r\n'],
+  ])('hold no descriptor 5 s after %s', async (_name, bytes) => {
+    const gateway = stack.gateways[0]!
+    const visitor = await newVisitor(gateway)
+    const sent = bytes === 'EVENTS' ? request('GET', '/events', visitor).repeat(2) : bytes
+    const idle = await socketsOf(gateway)
+    const clients = Array.from({ length: 30 }, () => open(gateway, sent))
+    await until('the answers', () => clients.every((each) => each.isEnded()))
+    await untilSockets(gateway, idle, endedWithinMs)
+  })
+
+  it('hold no more connections than an address may have, and a refused message is not in the log', async () => {
+    const gateway = stack.gateways[0]!
+    const visitor = await newVisitor(gateway)
+    const idle = await socketsOf(gateway)
+    const held = Array.from({ length: perAddress }, () => open(gateway, 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'))
+    await until('some refused', () => held.every((each) => each.isEnded() || each.text() !== ''))
+    const body = JSON.stringify({ clientOperationId: 'refused', body: 'Hello', contentType: 'text' })
+    const more = `Idempotency-Key: refused\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`
+    const refused = Array.from({ length: 100 }, () => open(gateway, request('POST', '/messages', visitor, more) + body))
+    await until('the refusals', () => refused.every((each) => each.isEnded()))
+    expect(refused.map((each) => each.text().slice(0, 12)).filter((line) => !/^(HTTP\/1.1 429)?$/.test(line))).toEqual(
+      [],
+    )
+    expect(await socketsOf(gateway)).toBeLessThanOrEqual(idle + perAddress + refusedMax)
+    for (const { socket } of [...held, ...refused]) socket.destroy()
+    await untilSockets(gateway, idle, endedWithinMs)
+    expect(await visitor.history()).toEqual([])
+  })
+
+  it('do not keep a stopping gateway from its end', async () => {
+    const gateway = await stack.addGateway({ LOG_LEVEL: 'info' })
+    const visitor = await newVisitor(gateway)
+    const events = request('GET', '/events', visitor)
+    const history = request('GET', '/messages', visitor)
+    const clients = [
+      ...[events, events + history, history + events, events + connectBytes, connectBytes, 'GET /livez HT', ''],
+      `${request('POST', '/messages', visitor, 'Content-Length: 99\r\nContent-Type: application/json\r\n')}{`,
+    ].map((bytes) => open(gateway, bytes))
+    await until('the stream', () => clients[0]!.text().includes(': open') && clients[2]!.text().includes(': open'))
+    const started = performance.now()
+    gateway.process().kill('SIGTERM')
+    expect(await gateway.process().exited).toMatchObject({ code: 0 })
+    expect(performance.now() - started).toBeLessThan(4_000 + slackMs)
+    await until('their ends', () => clients.every((each) => each.isEnded()))
+  })
+})
