@@ -12,8 +12,8 @@ import { serveHealth } from './health.ts'
 import { createDeliveryMetrics } from './metrics.ts'
 import { onStopSignal, stopSignals } from './stop-signals.ts'
 
-/** How long a core that starts at the same time has to make the data folder's token, in milliseconds. */
-const tokenWithinMs = 10_000
+/** How long a core that starts at the same time has to make the data folder's token: it waits a minute for its database. */
+const tokenWithinMs = 75_000
 const lookEveryMs = 100
 /** For the last claims and reports, on top of the grace time. */
 const stopWithinMs = 4_000

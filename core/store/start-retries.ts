@@ -17,7 +17,8 @@ export interface StartRetries {
 
 /**
  * Runs a step of the start again while the database is out of reach or too slow. The step must bear being run again.
- * Errors: those of the step that a later run would meet too, and the last one when the time is over; the signal's reason.
+ * Errors: those of the step that a later run would meet too; one that names the time and the last failure when the time is
+ * over; the signal's reason.
  */
 export async function retryAtStart<T>(step: () => Promise<T>, options: StartRetries): Promise<T> {
   const { logger, withinMs, signal, monotonic = () => performance.now() } = options
@@ -25,14 +26,17 @@ export async function retryAtStart<T>(step: () => Promise<T>, options: StartRetr
   for (;;) {
     signal?.throwIfAborted()
     try {
-      const result = await step()
-      return result
+      return await step()
     } catch (error) {
       const waitedMs = Math.round(monotonic() - began)
-      if (!isOutOfReach(error) || waitedMs + pauseMs > withinMs) throw error
+      if (!isOutOfReach(error)) throw error
+      if (waitedMs + pauseMs > withinMs) throw new Error(overdue(withinMs, error as Error), { cause: error })
       const reason = (error as Error).name
       logger.warn({ reason, waitedMs, withinMs }, `database is out of reach; retrying in ${pauseMs / 1000} s`)
       await delay(pauseMs, undefined, { signal })
     }
   }
 }
+
+const overdue = (withinMs: number, { message }: Error) =>
+  `the database could not be reached within ${withinMs / 1000} s: ${message}`

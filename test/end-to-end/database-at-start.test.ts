@@ -126,7 +126,7 @@ describe('a core that is started', { timeout: 90_000 }, () => {
 
   it('while its database resets connections waits, and is ready once it does not', async () => {
     const { link, uri } = await linkToEngine()
-    link.resetInAnswers(0.5)
+    link.resetInAnswers(1)
     const core = await startCore(uri)
     await until('a retry', () => core.process.output().includes('retrying in 1 s'))
     link.mend()
