@@ -169,13 +169,13 @@ export function createLeadSubscriptions(dependencies: {
       const seen = subscription.secrets
       const secretId = plannedIds('key', operation)
       // Each turn that fails means that another write succeeded.
-      while (!subscription.secrets.some((secret) => secret.secretId === secretId)) {
+      const tryOnce = (read: LeadSubscription) => {
         const at = new Date(now())
         const { kept } = newWebhookSecret(secretBox, at, secretId)
-        const secrets = rotatedSecrets(subscription.secrets, kept, { seen, overlapSeconds })
-        await store.replaceSecrets(subscription, secrets, { at, actor: by.subject, action: 'secret_rotated' })
-        subscription = await find(subscriptionId, by)
+        const secrets = rotatedSecrets(read.secrets, kept, { seen, overlapSeconds })
+        return store.replaceSecrets(read, secrets, { at, actor: by.subject, action: 'secret_rotated' }, operation)
       }
+      while (!(await tryOnce(subscription))) subscription = await find(subscriptionId, by)
       await liveSubscriptions.changed(subscriptionId)
       return { ...(await view(subscriptionId, by)), secretId }
     },

@@ -38,6 +38,8 @@ export function rotatedSecrets(
   fresh: WebhookSecret,
   { seen, overlapSeconds }: { seen: WebhookSecret[]; overlapSeconds: number },
 ): WebhookSecret[] {
+  // An earlier run of the same operation, which the write will find.
+  if (secrets.some(({ secretId }) => secretId === fresh.secretId)) return secrets
   const at = fresh.createdAt
   const seenIds = new Set(seen.map(({ secretId }) => secretId))
   const endOf = ({ secretId, expiresAt }: WebhookSecret) => {

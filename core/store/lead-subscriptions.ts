@@ -1,6 +1,6 @@
 import type { Collection } from 'mongodb'
 import { isDuplicateKey } from './faults.ts'
-import { type RecordsOperations, recording, unlessRecorded } from './recorded-operations.ts'
+import { isRecorded, type RecordsOperations, recording, unlessRecorded } from './recorded-operations.ts'
 
 export type SubscriptionStatus = 'enabled' | 'disabled'
 export type DisabledReason = 'operator' | 'rejected_auth' | 'gone'
@@ -69,11 +69,15 @@ export interface LeadSubscriptionStore {
     entry: SubscriptionAuditEntry,
     operation: string,
   ): Promise<void>
-  /** Returns false, and changes nothing, when the secrets are no longer those that the caller read. */
+  /**
+   * Returns false, and changes nothing, when the secrets are no longer those that the caller read. Returns true when the
+   * operation has been applied, now or before.
+   */
   replaceSecrets(
     subscription: LeadSubscription,
     secrets: WebhookSecret[],
     entry: SubscriptionAuditEntry,
+    operation: string,
   ): Promise<boolean>
   /** Changes nothing where it is enabled, or the operation is recorded already. */
   enable(subscriptionId: string, entry: SubscriptionAuditEntry, operation: string): Promise<void>
@@ -132,12 +136,15 @@ export function createLeadSubscriptionStore({
       )
     },
 
-    async replaceSecrets({ subscriptionId, secrets: read }, secrets, entry) {
+    async replaceSecrets({ subscriptionId, secrets: read }, secrets, entry, operation) {
       const { modifiedCount } = await leadSubscriptions.updateOne(
-        { _id: subscriptionId, secrets: { $eq: read } },
-        { $set: { secrets, judgedSince: entry.at, updatedAt: entry.at }, $push: audited(entry) },
+        { _id: subscriptionId, secrets: { $eq: read }, ...unlessRecorded(operation) },
+        {
+          $set: { secrets, judgedSince: entry.at, updatedAt: entry.at },
+          $push: { ...audited(entry), ...recording(operation) },
+        },
       )
-      return modifiedCount === 1
+      return modifiedCount === 1 || (await isRecorded(leadSubscriptions, subscriptionId, operation))
     },
 
     async enable(subscriptionId, entry, operation) {

@@ -1,3 +1,5 @@
+import type { Collection } from 'mongodb'
+
 /** How many operations a document remembers. */
 const operationsKept = 32
 
@@ -15,3 +17,15 @@ export const unlessRecorded = (operation: string) => ({ operations: { $ne: opera
 export const recording = (operation: string) => ({
   operations: { $each: [operation], $slice: -operationsKept },
 })
+
+export async function isRecorded<D extends RecordsOperations & { _id: string }>(
+  documents: Collection<D>,
+  id: string,
+  operation: string,
+): Promise<boolean> {
+  const found = await (documents as unknown as Collection<RecordsOperations & { _id: string }>).findOne(
+    { _id: id, operations: operation },
+    { projection: { _id: 1 } },
+  )
+  return found !== null
+}

@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import { type RecordsOperations, recording, unlessRecorded } from './recorded-operations.ts'
+import { isRecorded, type RecordsOperations, recording, unlessRecorded } from './recorded-operations.ts'
 
 export interface Workspace {
   workspaceId: string
@@ -104,11 +104,15 @@ export interface WorkspaceStore {
   updateInstallation(publicSiteKey: string, settings: InstallationSettings, operation: string): Promise<void>
   /** Adds an origin where it is missing. */
   addOrigin(publicSiteKey: string, origin: string): Promise<void>
-  /** Returns false, and changes nothing, when the secrets are no longer those that the caller read. */
+  /**
+   * Returns false, and changes nothing, when the secrets are no longer those that the caller read. Returns true when the
+   * operation has been applied, now or before.
+   */
   replaceIdentitySecrets(
     publicSiteKey: string,
     read: SealedIdentitySecret[],
     secrets: SealedIdentitySecret[],
+    operation: string,
   ): Promise<boolean>
   /** Whether an enabled installation has one of the entries. */
   anyInstallationAllows(originEntries: string[]): Promise<boolean>
@@ -178,12 +182,12 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       await installations.updateOne({ _id: publicSiteKey }, { $addToSet: { origins: origin } })
     },
 
-    async replaceIdentitySecrets(publicSiteKey, read, secrets) {
+    async replaceIdentitySecrets(publicSiteKey, read, secrets, operation) {
       const { matchedCount } = await installations.updateOne(
-        { _id: publicSiteKey, identitySecrets: { $eq: read } },
-        { $set: { identitySecrets: secrets } },
+        { _id: publicSiteKey, identitySecrets: { $eq: read }, ...unlessRecorded(operation) },
+        { $set: { identitySecrets: secrets }, $push: recording(operation) },
       )
-      return matchedCount === 1
+      return matchedCount === 1 || (await isRecorded(installations, publicSiteKey, operation))
     },
 
     async anyInstallationAllows(originEntries) {

@@ -40,6 +40,8 @@ export function rotatedIdentitySecrets(
   fresh: SealedIdentitySecret,
   { seen, at, overlapSeconds }: { seen: SealedIdentitySecret[]; at: Date; overlapSeconds: number },
 ): SealedIdentitySecret[] {
+  // An earlier run of the same operation, which the write will find.
+  if (secrets.some(({ kid }) => kid === fresh.kid)) return secrets
   const [current, ...replaced] = secrets
   const seenReplaced = new Set(seen.slice(1).map(({ kid }) => kid))
   const age = ({ replacedAt = at }: SealedIdentitySecret) => at.getTime() - replacedAt.getTime()

@@ -14,6 +14,7 @@ import type {
   ConnectionStatus,
   Installation,
   InstallationSettings,
+  SealedIdentitySecret,
   Workspace,
   WorkspaceStore,
 } from '../store/workspaces.ts'
@@ -69,7 +70,7 @@ export interface Workspaces {
     scope: Scope,
     operation?: string,
   ): Promise<Installation>
-  /** Errors: `NotFound`, `ValidationFailed`, `RateLimited` while too many replaced secrets are kept. */
+  /** Errors: `NotFound`, `ValidationFailed`, `RateLimited` while too many replaced secrets are kept, `IdempotencyConflict` when it is no longer live. */
   rotateIdentitySecret(
     publicSiteKey: string,
     scope: Scope,
@@ -211,15 +212,15 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
       validate(field('/overlapSeconds', overlapSeconds, integer(0, 7 * defaultOverlapSeconds)))
       const seen = installation.identitySecrets
       const fresh = newIdentitySecret(secretBox, plannedIds('key', operation))
-      // Each turn that fails means that another rotation succeeded.
-      while (!installation.identitySecrets.some(({ kid }) => kid === fresh.kid)) {
+      // Each turn that fails means that another write succeeded.
+      const tryOnce = (read: SealedIdentitySecret[]) => {
         const at = new Date(now())
-        const rotated = rotatedIdentitySecrets(installation.identitySecrets, fresh, { seen, at, overlapSeconds })
-        await store.replaceIdentitySecrets(publicSiteKey, installation.identitySecrets, rotated)
-        installation = await installationIn(publicSiteKey, scope)
+        const rotated = rotatedIdentitySecrets(read, fresh, { seen, at, overlapSeconds })
+        return store.replaceIdentitySecrets(publicSiteKey, read, rotated, operation)
       }
+      while (!(await tryOnce(installation.identitySecrets))) installation = await installationIn(publicSiteKey, scope)
       await wakeups.stateChanged(publicSiteKey)
-      return openIdentitySecret(secretBox, installation, fresh.kid)
+      return openIdentitySecret(secretBox, await installationIn(publicSiteKey, scope), fresh.kid)
     },
 
     identitySecret: (installation, kid) => openIdentitySecret(secretBox, installation, kid),

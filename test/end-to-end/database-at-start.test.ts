@@ -53,11 +53,7 @@ async function startCore(mongodbUri: string, env: Record<string, string> = {}): 
     },
     readyUrl: `${url}/livez`,
   })
-  const status = (path: string) =>
-    fetch(url + path).then(
-      ({ status }) => status,
-      () => undefined,
-    )
+  const status = (path: string) => statusOf(url + path)
   return { process, dataDir, url, status }
 }
 
@@ -70,7 +66,10 @@ async function expectWaiting({ process, status }: CoreAtStart) {
   expect(call).toBe(503)
 }
 
-const untilReady = ({ status }: CoreAtStart) => until('ready', async () => (await status('/readyz')) === 200)
+const untilReady = ({ status, process }: CoreAtStart) =>
+  until('ready', async () => (await status('/readyz')) === 200).catch((error: Error) => {
+    throw new Error(`${error.message}. It wrote:\n${process.output()}`)
+  })
 
 const linkToEngine = async () => {
   const link = await startLink(decodeURIComponent(/^mongodb:\/\/([^/?]+)/.exec(database.uri)![1]!))
@@ -169,21 +168,23 @@ describe('a gateway and a delivery worker that are started', { timeout: 90_000 }
         return { running, readyz: `http://127.0.0.1:${port}/readyz` }
       }),
     )
-    for (const { running } of parts)
-      await until('a waiting part', () => running.output().includes('waiting for a core'))
+    const [gateway, worker] = parts as [(typeof parts)[number], (typeof parts)[number]]
+    await until('the gateway to listen', () => statusOf(gateway.readyz).then((status) => status === 503))
+    await until('the worker to wait', () => worker.running.output().includes('waiting for a core to make the token'))
     await expectWaiting(core)
     await newEngine(engineDir)
     await untilReady(core)
     for (const { readyz } of parts) {
-      await until('the part to be ready', () =>
-        fetch(readyz).then(
-          ({ status }) => status === 200,
-          () => false,
-        ),
-      )
+      await until('the part to be ready', () => statusOf(readyz).then((status) => status === 200))
     }
   })
 })
+
+const statusOf = (url: string) =>
+  fetch(url).then(
+    ({ status }) => status,
+    () => undefined,
+  )
 
 /** The one process that another one has started. */
 async function childOf(pid: number): Promise<number> {
