@@ -132,8 +132,8 @@ describe('a change', () => {
     await page.getByRole('button', { name: 'Save changes' }).click()
     await page.getByRole('heading', { level: 1, name: 'new.example.com' }).waitFor()
     const [subscription] = core.calls('UpdateSubscription')
-    expect(subscription).toMatchObject({ destinationUrl: 'https://new.example.com/in', automatic: undefined })
-    expect(subscription).not.toHaveProperty('mappedFields.names')
+    const { destinationUrl, automatic, mappedFields } = subscription!
+    expect([destinationUrl, automatic, mappedFields]).toEqual(['https://new.example.com/in', undefined, undefined])
     await close()
 
     const installation = await browser.open(core, 'installations/pk_shop')
