@@ -177,7 +177,10 @@ function portTaken(setting: string) {
   }
 }
 
-closeWithGrace({ delay: 10_000, logger: undefined }, async ({ err }) => {
+/** Longer than the delivery worker's grace time, its last reports and the other parts take together. */
+const stopWithinMs = 25_000
+
+closeWithGrace({ delay: stopWithinMs, logger: undefined }, async ({ err }) => {
   if (err) console.error(err)
   await stopAll()
 })

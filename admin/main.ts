@@ -8,6 +8,7 @@ import { deliveries, subscriptions } from './commands/leads.ts'
 import { visitors } from './commands/visitors.ts'
 import { connections, identitySecrets, installations, workspaces } from './commands/workspaces.ts'
 import { readAdminConfig, SettingError } from './config.ts'
+import { createKeyedTransport, UnknownOutcomeError } from './keyed-transport.ts'
 import { readable } from './output.ts'
 import { createServices } from './services.ts'
 import { readCall, UsageError } from './usage.ts'
@@ -25,10 +26,11 @@ const groups = {
 async function main(args: string[]) {
   const call = readCall(args, groups)
   if ('help' in call) return console.log(call.help)
-  const { command, values, json } = call
+  const { command, values, json, key } = call
   const config = readAdminConfig()
   const transport = createCoreTransport(config.CORE_URL, coreTlsFiles(config))
-  const services = createServices(createAuthorizedTransport(transport, config.SERVICE_TOKEN))
+  const writes = createKeyedTransport(createAuthorizedTransport(transport, config.SERVICE_TOKEN), { key })
+  const services = createServices(writes)
   const answer = command.run(services, values as never)
   if (Symbol.asyncIterator in answer) {
     for await (const line of answer) console.log(line)
@@ -41,6 +43,7 @@ async function main(args: string[]) {
 /** What went wrong, in words for the one who typed it. */
 function told(error: unknown): { text: string; status: number } {
   if (error instanceof UsageError || error instanceof SettingError) return { text: error.message, status: 2 }
+  if (error instanceof UnknownOutcomeError) return { text: error.message, status: 1 }
   const { rawMessage } = ConnectError.from(error)
   const info = error instanceof ConnectError ? errorInfoOf(error) : undefined
   if (!info) return { text: rawMessage, status: 1 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { Command, Flag, Group } from './command.ts'
 
@@ -10,6 +11,8 @@ export interface Call {
   command: Command
   values: Record<string, string | boolean | (string | boolean)[] | undefined>
   json: boolean
+  /** Names the operation. */
+  key: string
 }
 
 /** What a name stands for. Errors: `UsageError` with the names that there are. */
@@ -25,23 +28,29 @@ export function readCall(args: string[], groups: Record<string, Group>): Call | 
   if (args.includes('--help') || groupName === '') return { help: helpFor(groups, groupName, commandName) }
   const command = groups[groupName]?.[commandName]
   if (!command) throw new UsageError(`there is no command ${JSON.stringify(`${groupName} ${commandName}`.trim())}`)
-  const { json = false, ...values } = parseFlags(rest, command.flags)
+  const { json = false, key = randomUUID(), ...values } = parseFlags(rest, command.flags)
   const missing = Object.entries(command.flags).filter(([name, { required }]) => required && values[name] === undefined)
   if (missing.length > 0) throw new UsageError(`missing: ${missing.map(([name]) => `--${name}`).join(', ')}`)
-  return { command, values, json: json === true }
+  return { command, values, json: json === true, key: String(key) }
 }
 
 function parseFlags(args: string[], flags: Record<string, Flag>) {
   const options = Object.entries(flags).map(([name, { type, multiple = false }]) => [name, { type, multiple }])
   try {
-    return parseArgs({ args, options: { ...Object.fromEntries(options), json: { type: 'boolean' } } }).values as Record<
-      string,
-      string | boolean | (string | boolean)[]
-    >
+    return parseArgs({
+      args,
+      options: { ...Object.fromEntries(options), json: { type: 'boolean' }, key: { type: 'string' } },
+    }).values as Record<string, string | boolean | (string | boolean)[]>
   } catch (error) {
     throw new UsageError((error as Error).message)
   }
 }
+
+/** Flags of every command. */
+const always: [string, string][] = [
+  ['--json', 'print what the core answered as JSON'],
+  ['--key …', 'names the operation: a change that is repeated with its key is made once, for 24 hours'],
+]
 
 function helpFor(groups: Record<string, Group>, groupName: string, commandName: string): string {
   const command = groups[groupName]?.[commandName]
@@ -50,7 +59,7 @@ function helpFor(groups: Record<string, Group>, groupName: string, commandName: 
       `--${name}${type === 'string' ? ' …' : ''}`,
       `${description}${required ? ' (required)' : ''}`,
     ])
-    const all = [...flags, ['--json', 'print what the core answered as JSON']]
+    const all = [...flags, ...always]
     return `${command.summary}.\n\n  npm run admin -- ${groupName} ${commandName} [flags]\n\n${columns(all)}`
   }
   const shown = groups[groupName] ? { [groupName]: groups[groupName] } : groups

@@ -41,6 +41,12 @@ export const coreSettings = Type.Object({
     minimum: 100,
     description: 'Longest time for one call of the database.',
   }),
+  MONGODB_START_TIMEOUT_MS: Type.Integer({
+    default: 60000,
+    minimum: 0,
+    maximum: 3600000,
+    description: 'How long a core that starts waits for a database that is out of reach or too slow.',
+  }),
   MIGRATE_AT_START: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'on',
     description:

@@ -5,6 +5,7 @@ import { allowedCidrs } from './config.ts'
 import { type ConversationService, createConversationService } from './conversations/service.ts'
 import { createIdempotency } from './idempotency.ts'
 import { createKeyring, type SecretKey } from './keys/keyring.ts'
+import { createPlannedIds } from './keys/planned-ids.ts'
 import { createSecretBox } from './keys/secret-box.ts'
 import type { CoreKit } from './kit.ts'
 import { createDeliveryService, type DeliveryService } from './leads/delivery-service.ts'
@@ -67,6 +68,7 @@ export function createCoreContext({
     bus: createBus(),
     keyring,
     secretBox: createSecretBox(keyring),
+    plannedIds: createPlannedIds(keyring),
     idempotency: createIdempotency(stores.idempotency, now),
     metrics,
     logger,

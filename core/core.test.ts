@@ -9,6 +9,7 @@ const production = {
   // Nobody listens there: what is started after all ends with another message.
   MONGODB_URI: 'mongodb://127.0.0.1:1',
   MONGODB_TIMEOUT_MS: '100',
+  MONGODB_START_TIMEOUT_MS: '0',
   SECRET_KEYS: `k1:${'A'.repeat(43)}`,
   WORKSPACE_SESSION_SECRET: 'a-secret-of-thirty-two-bytes-or-more',
 }

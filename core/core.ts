@@ -5,6 +5,7 @@ import { createCoreMetrics } from './metrics.ts'
 import { dataFolderSecrets, settingsSecretKeys } from './secrets.ts'
 import { openDatabase } from './store/database.ts'
 import { attachEngine } from './store/embedded/engine.ts'
+import { retryAtStart } from './store/start-retries.ts'
 import { parseWorkspaceSessionSecrets } from './workspaces/workspace-sessions.ts'
 
 export interface Core {
@@ -16,8 +17,11 @@ export interface Core {
   stop(): Promise<void>
 }
 
-/** A core with its database, the embedded engine among them where no server is named. Errors: say which setting is wrong. */
-export async function startCore(config: CoreConfig, logger: Logger): Promise<Core> {
+/**
+ * A core with its database, the embedded engine among them where no server is named. A database that is out of reach is waited
+ * for, until the time of the settings is over or the signal is aborted. Errors: say which setting is wrong, or what was waited for.
+ */
+export async function startCore(config: CoreConfig, logger: Logger, signal?: AbortSignal): Promise<Core> {
   const secretKeys = await settingsSecretKeys(config)
   if (
     config.NODE_ENV === 'production' &&
@@ -32,16 +36,24 @@ export async function startCore(config: CoreConfig, logger: Logger): Promise<Cor
   const workspaceSessionSecrets = parseWorkspaceSessionSecrets(
     config.WORKSPACE_SESSION_SECRET || (generated?.workspaceSessionSecret ?? ''),
   )
-  const engine = config.MONGODB_URI === '' ? await attachEngine({ dataDir: config.DATA_DIR, logger }) : undefined
+  const engine =
+    config.MONGODB_URI === ''
+      ? await attachEngine({ dataDir: config.DATA_DIR, logger, ...(signal && { signal }) })
+      : undefined
   const mongodbUri = engine?.uri ?? config.MONGODB_URI
   const metrics = createCoreMetrics()
   try {
-    const database = await openDatabase({
+    const settings = {
       uri: mongodbUri,
       name: config.MONGODB_DATABASE,
       timeoutMs: config.MONGODB_TIMEOUT_MS,
       metrics,
       migrates: config.MIGRATE_AT_START === 'on',
+    }
+    const database = await retryAtStart(() => openDatabase(settings), {
+      logger,
+      signal,
+      withinMs: config.MONGODB_START_TIMEOUT_MS,
     })
     const context = createCoreContext({ config, secretKeys, workspaceSessionSecrets, database, logger, metrics })
     context.start()

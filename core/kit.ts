@@ -3,6 +3,7 @@ import type { Bus } from './bus.ts'
 import type { CoreConfig } from './config.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Keyring } from './keys/keyring.ts'
+import type { PlannedIds } from './keys/planned-ids.ts'
 import type { SecretBox } from './keys/secret-box.ts'
 import type { CoreMetrics } from './metrics.ts'
 import type { Stores } from './store/stores.ts'
@@ -13,6 +14,7 @@ export interface CoreKit {
   stores: Stores
   bus: Bus
   keyring: Keyring
+  plannedIds: PlannedIds
   secretBox: SecretBox
   idempotency: Idempotency
   metrics: CoreMetrics

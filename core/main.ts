@@ -1,4 +1,5 @@
 import closeWithGrace from 'close-with-grace'
+import type { Logger } from 'pino'
 import { createLogger } from '../observability/logger.ts'
 import { serveMetrics } from '../observability/metrics-server.ts'
 import { startTracing } from '../observability/tracing.ts'
@@ -6,29 +7,54 @@ import { createTlsFiles } from '../tls/tls-files.ts'
 import { type CoreConfig, readCoreConfig } from './config.ts'
 import { startCore } from './core.ts'
 import type { ListenerTls } from './listener.ts'
-import { serveCore } from './server.ts'
+import { listenForCore } from './server.ts'
+import { retryAtStart } from './store/start-retries.ts'
 import { seedDemo } from './workspaces/demo-seed.ts'
 
 async function main() {
   const config = readCoreConfig()
   const logger = createLogger('core', config.LOG_LEVEL)
   const stopTracing = await startTracing('service-core')
-  const core = await startCore(config, logger)
-  const metricsServer = await serveMetrics(config, [core.context.metrics.registry])
-  // Whoever sees it ready finds the demo there.
-  if (config.NODE_ENV !== 'production') await seedDemo(core, config)
   const tls = tlsOf(config)
-  const server = await serveCore(core.context, { host: config.CORE_HOST, port: config.CORE_PORT, ...(tls && { tls }) })
-  logger.info({ port: server.port }, 'core listens')
+  // Before the database is there, so that probes are answered while the core waits for it.
+  const server = await listenForCore({ host: config.CORE_HOST, port: config.CORE_PORT, ...(tls && { tls }) })
+  const stopping = new AbortController()
+  const starting = start(config, logger, stopping.signal)
+  starting.then(
+    ({ core }) => {
+      server.serve(core.context)
+      logger.info({ port: server.port }, 'core listens')
+    },
+    (error: Error) => {
+      if (!stopping.signal.aborted) fail(error)
+    },
+  )
 
   closeWithGrace({ delay: 10_000, logger: undefined }, async ({ err }) => {
     if (err) logger.fatal({ type: err.name, stack: err.stack }, 'core stops after a fault')
+    stopping.abort()
     await server.close()
-    await core.stop()
-    await metricsServer?.close()
+    const started = await starting.catch(() => undefined)
+    await started?.core.stop()
+    await started?.metricsServer?.close()
     await stopTracing()
     logger.info('core stopped')
   })
+}
+
+/** Everything behind the port. The demo comes last, so that it is there once the core is ready. */
+async function start(config: CoreConfig, logger: Logger, signal: AbortSignal) {
+  const core = await startCore(config, logger, signal)
+  try {
+    const metricsServer = await serveMetrics(config, [core.context.metrics.registry])
+    if (config.NODE_ENV !== 'production') {
+      await retryAtStart(() => seedDemo(core, config), { logger, signal, withinMs: config.MONGODB_START_TIMEOUT_MS })
+    }
+    return { core, metricsServer }
+  } catch (error) {
+    await core.stop()
+    throw error
+  }
 }
 
 function tlsOf({ CORE_TLS_CERT: cert, CORE_TLS_KEY: key, CORE_TLS_CA: ca }: CoreConfig): ListenerTls | undefined {
@@ -36,7 +62,9 @@ function tlsOf({ CORE_TLS_CERT: cert, CORE_TLS_KEY: key, CORE_TLS_CA: ca }: Core
   return { files: createTlsFiles({ cert, key, ...(ca && { ca }) }), asksClients: ca !== '' }
 }
 
-main().catch((error: Error) => {
-  console.error(`core: ${error.message}`)
+function fail({ message }: Error): never {
+  console.error(`core: ${message}`)
   process.exit(1)
-})
+}
+
+main().catch(fail)

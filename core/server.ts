@@ -22,26 +22,34 @@ export function inMemoryTransport(core: CoreContext): Transport {
 /** Shorter than whoever stops the process waits. */
 const finishWithinMs = 5_000
 
+export interface CoreListenOptions {
+  host: string
+  port: number
+  tls?: ListenerTls
+}
+
+/** The internal services of a core that is started. Errors: rejects when the port is taken. */
+export async function serveCore(core: CoreContext, options: CoreListenOptions): Promise<CoreServer> {
+  const server = await listenForCore(options)
+  server.serve(core)
+  return server
+}
+
 /**
- * The internal services on one port: Connect, gRPC and gRPC-Web, over HTTP/1.1 or HTTP/2, and `/livez` and `/readyz`, with
- * TLS or without. Errors: rejects when the port is taken.
+ * One port for Connect, gRPC and gRPC-Web, over HTTP/1.1 or HTTP/2, and for `/livez` and `/readyz`, with TLS or without. Until
+ * it is given a core to serve, `/livez` answers 200 and everything else 503. Errors: rejects when the port is taken.
  */
-export async function serveCore(
-  core: CoreContext,
-  { host, port, tls }: { host: string; port: number; tls?: ListenerTls },
-): Promise<CoreServer> {
+export async function listenForCore({
+  host,
+  port,
+  tls,
+}: CoreListenOptions): Promise<CoreServer & { serve(core: CoreContext): void }> {
   const shutdown = new AbortController()
-  const router = createConnectRouter({ ...coreRouterOptions(core), shutdownSignal: shutdown.signal })
-  coreRoutes(core)(router)
-  const services = createNodeHandler(router, core.logger, async (request, response) => {
-    const status = await probe(core, request.url?.split('?')[0])
-    response.statusCode = status
-    response.setHeader('content-type', 'application/json')
-    response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
-  })
+  let serving: RequestListener = (request, response) => answerProbe(response, pathOf(request) === '/livez' ? 200 : 503)
+  const handler: RequestListener = (request, response) => serving(request, response)
   const { server, sockets, endWhenIdle } = tls
-    ? createTlsListener(tls, tls.asksClients ? onlyKnownClients(services) : services)
-    : createPlainListener(services)
+    ? createTlsListener(tls, tls.asksClients ? onlyKnownClients(handler) : handler)
+    : createPlainListener(handler)
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -50,6 +58,13 @@ export async function serveCore(
 
   return {
     port: (server.address() as net.AddressInfo).port,
+    serve(core) {
+      const router = createConnectRouter({ ...coreRouterOptions(core), shutdownSignal: shutdown.signal })
+      coreRoutes(core)(router)
+      serving = createNodeHandler(router, core.logger, async (request, response) =>
+        answerProbe(response, await probe(core, pathOf(request))),
+      )
+    },
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))
       shutdown.abort()
@@ -61,6 +76,21 @@ export async function serveCore(
       clearTimeout(deadline)
     },
   }
+}
+
+const pathOf = ({ url }: { url?: string | undefined }) => url?.split('?')[0]
+
+/** Of either HTTP version. */
+interface ProbeResponse {
+  statusCode: number
+  setHeader(name: string, value: string): unknown
+  end(body: string): unknown
+}
+
+function answerProbe(response: ProbeResponse, status: number): void {
+  response.statusCode = status
+  response.setHeader('content-type', 'application/json')
+  response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
 }
 
 /** Calls of those whose certificate was accepted; whether the process lives is told to anybody. */

@@ -8,7 +8,7 @@ import { parseSecretKeys } from './secrets.ts'
 import type { VisitorCredentials } from './sessions/visitor-access.ts'
 import { openDatabase } from './store/database.ts'
 import { createEventStore } from './store/events.ts'
-import type { InstallationSettings } from './workspaces/workspaces.ts'
+import type { InstallationSettings } from './store/workspaces.ts'
 
 export interface TestVisitor {
   conversationId: string

@@ -36,10 +36,10 @@ export const DeliverySettings = Type.Object({
   DELIVERY_IDLE_CONNECTIONS: whole(256, 0, 10_000, 'Connections that are kept open for the next request.'),
   DELIVERY_CLAIM_WAIT_MS: whole(20_000, 0, 30_000, 'How long a worker without work waits in one call.'),
   DELIVERY_GRACE_MS: whole(
-    6_000,
+    11_000,
     0,
-    120_000,
-    'Time for running attempts when the worker stops; the rest is handed back.',
+    310_000,
+    'Time for running attempts when the worker stops. Keep it above `DELIVERY_ATTEMPT_DEADLINE_MS` of the cores, and the time that the process manager gives 5 s above it.',
   ),
   DELIVERY_HOST: Type.String({
     default: '::',

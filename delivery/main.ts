@@ -10,11 +10,12 @@ import { createDelivery } from './app.ts'
 import { type DeliveryConfig, loadDeliveryConfig, MissingTokenError, SettingError } from './config.ts'
 import { serveHealth } from './health.ts'
 import { createDeliveryMetrics } from './metrics.ts'
+import { onStopSignal, stopSignals } from './stop-signals.ts'
 
-/** How long a core that starts at the same time has to make the data folder's token, in milliseconds. */
-const tokenWithinMs = 10_000
+/** How long a core that starts at the same time has to make the data folder's token: it waits a minute for its database. */
+const tokenWithinMs = 75_000
 const lookEveryMs = 100
-/** On top of the grace time, with which it makes ten seconds: the last claims and reports. */
+/** For the last claims and reports, on top of the grace time. */
 const stopWithinMs = 4_000
 
 async function readSettings(): Promise<DeliveryConfig> {
@@ -42,7 +43,8 @@ const worker = createDelivery({ config, cores, logger, metrics })
 const metricsServer = await serveMetrics(config, [metrics.registry])
 let health: Server | undefined
 
-closeWithGrace({ delay: config.DELIVERY_GRACE_MS + stopWithinMs, logger: undefined }, async ({ err }) => {
+const endWithinMs = config.DELIVERY_GRACE_MS + stopWithinMs
+const { close } = closeWithGrace({ delay: endWithinMs, skip: stopSignals, logger: undefined }, async ({ err }) => {
   if (err) logger.fatal({ type: err.name, stack: err.stack }, 'delivery worker stops after a fault')
   await worker.stop()
   leaveCores()
@@ -51,6 +53,8 @@ closeWithGrace({ delay: config.DELIVERY_GRACE_MS + stopWithinMs, logger: undefin
   await stopTracing()
   logger.info('delivery worker stopped')
 })
+
+onStopSignal({ stop: close, logger })
 
 worker.start()
 if (config.DELIVERY_PORT > 0) {

@@ -1,4 +1,4 @@
-import { isIP } from 'node:net'
+import { isIP, Socket } from 'node:net'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
 import { createAddressJudge } from '../destination/addresses.ts'
@@ -228,22 +228,37 @@ describe('the deadline', () => {
     expect(await resolving.send(request('http://crm.example/', { deadlineMs: 50 }), never)).toEqual(
       failed(RESOLVE, FailureReason.TIMEOUT),
     )
-    const { Socket } = await import('node:net')
     const connecting = senderWith({ dial: () => new Socket() })
     expect(await connecting.send(request('http://crm.example/', { deadlineMs: 50 }), never)).toEqual(
       failed(CONNECT, FailureReason.TIMEOUT),
     )
   })
 
-  it('is not waited for when the worker stops: the attempt is handed back', async () => {
+  it('stays on record when it is broken off after it was sent', async () => {
     const stop = new AbortController()
     const sender = senderWith()
-    const sending = sender.send(request(`${receiver.http}/hang`), stop.signal)
     const seen = receiver.to('/hang').length
+    const sending = sender.send(request(`${receiver.http}/hang`), stop.signal)
     await until('the request', () => receiver.to('/hang').length > seen)
     stop.abort()
+    expect(await sending).toEqual(failed(HEADERS, FailureReason.NETWORK_ERROR))
+  })
+
+  it('is handed back when it is broken off before it was sent', async () => {
+    const stop = new AbortController()
+    const connected = Promise.withResolvers<void>()
+    const dial = () => {
+      connected.resolve()
+      return new Socket()
+    }
+    const sending = senderWith({ dial }).send(request('http://crm.example/'), stop.signal)
+    await connected.promise
+    stop.abort()
     expect(await sending).toEqual({ case: 'released', value: {} })
-    expect(await sender.send(request(`${receiver.http}/200`), stop.signal)).toEqual({ case: 'released', value: {} })
+    expect(await senderWith().send(request(`${receiver.http}/200`), stop.signal)).toEqual({
+      case: 'released',
+      value: {},
+    })
   })
 })
 

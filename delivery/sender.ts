@@ -17,7 +17,10 @@ export type Outcome =
 export type ReadyRequest = Pick<ClaimedDelivery, 'url' | 'headers' | 'body' | 'deadlineMs'>
 
 export interface Sender {
-  /** One attempt. Never rejects. When the signal is aborted first, the outcome is `released`. */
+  /**
+   * One attempt. Never rejects. Aborting the signal breaks it off: the outcome is `released` when nothing of the request was
+   * sent, and a failure otherwise.
+   */
   send(request: ReadyRequest, signal: AbortSignal): Promise<Outcome>
   /** Connections that wait for work. */
   idleConnections(): number
@@ -117,7 +120,8 @@ export function createSender(options: SenderOptions): Sender {
         })
         return { case: 'response', value: answer }
       } catch (error) {
-        if (end.signal.aborted && !timedOut) return { case: 'released', value: {} }
+        const brokenOff = end.signal.aborted && !timedOut
+        if (brokenOff && phase < AttemptPhase.HEADERS) return { case: 'released', value: {} }
         return { case: 'failure', value: failureOf(error, phase, timedOut) }
       } finally {
         clearTimeout(timer)

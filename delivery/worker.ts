@@ -26,7 +26,10 @@ export interface DeliveryWorker {
   start(): void
   /** Whether the cores answer. */
   isReady(): boolean
-  /** Takes nothing more, lets what runs finish within the grace time, hands the rest back, and reports it all. */
+  /**
+   * Takes no more work and hands back what it has not begun. Attempts under way end within the grace time; then they are
+   * broken off, and what was sent is reported as an attempt.
+   */
   stop(): Promise<void>
 }
 

@@ -18,8 +18,8 @@ const GRACE_MS = 10_000
  */
 const BACKLOG = 4_096
 
-/** How long a core that starts at the same time has to make the data folder's secrets, in milliseconds. */
-const SECRETS_WITHIN_MS = 10_000
+/** How long a core that starts at the same time has to make the data folder's secrets: it waits a minute for its database. */
+const SECRETS_WITHIN_MS = 75_000
 const LOOK_EVERY_MS = 100
 
 async function readSettings(): Promise<Config> {

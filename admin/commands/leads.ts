@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { toJson } from '@bufbuild/protobuf'
 import {
   DeliveryStatusSchema,
@@ -111,14 +110,8 @@ export const deliveries: Group = {
   }),
   retry: command({
     summary: 'Another attempt of a delivery, at once',
-    flags: {
-      attempt: { type: 'string', required: true, description: 'the id of its latest attempt' },
-      key: { type: 'string', description: 'the same key again makes no second attempt; a new one where left out' },
-    },
-    run: async ({ leads }, { attempt, key = randomUUID() as string }) =>
-      toJson(
-        RetryDeliveryAttemptResponseSchema,
-        await leads.retryDeliveryAttempt({ attemptId: attempt, idempotencyKey: key }),
-      ),
+    flags: { attempt: { type: 'string', required: true, description: 'the id of its latest attempt' } },
+    run: async ({ leads }, { attempt }) =>
+      toJson(RetryDeliveryAttemptResponseSchema, await leads.retryDeliveryAttempt({ attemptId: attempt })),
   }),
 }

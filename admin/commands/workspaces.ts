@@ -118,8 +118,20 @@ export const installations: Group = {
 export const identitySecrets: Group = {
   rotate: command({
     summary: 'A new identity secret, shown this once; the one before stays good until the next rotation',
-    flags: { 'site-key': siteKey },
-    run: async ({ workspaces }, { 'site-key': siteKey }) =>
-      toJson(RotateIdentitySecretResponseSchema, await workspaces.rotateIdentitySecret({ siteKey })),
+    flags: {
+      'site-key': siteKey,
+      overlap: {
+        type: 'string',
+        description: 'seconds that earlier secrets stay good after they were replaced, 24 hours where left out',
+      },
+    },
+    run: async ({ workspaces }, { 'site-key': siteKey, overlap }) =>
+      toJson(
+        RotateIdentitySecretResponseSchema,
+        await workspaces.rotateIdentitySecret({
+          siteKey,
+          ...(overlap === undefined ? {} : { overlapSeconds: Number(overlap) }),
+        }),
+      ),
   }),
 }

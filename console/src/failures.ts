@@ -18,6 +18,7 @@ const texts: Record<string, string> = {
   SubscriptionDisabled: 'The subscription is disabled. Enable it first; what is held then goes on by itself.',
   AttemptNotRetryable: 'This delivery is on its way or has been accepted already, so there is nothing to retry.',
   IdempotencyConflict: 'This was done before with other content. Reload to see how it stands.',
+  OperationInProgress: 'The same change is still being made. Try again in a moment.',
   CommandAlreadyResolved: 'The visitor has decided already. The state above is up to date now.',
   CommandExpired: 'The request ran out of time. Ask again if you still need it.',
   SessionExpired: 'The visitor’s session has expired, so nothing can be shown to them now.',
@@ -43,6 +44,9 @@ const rules: Record<string, string> = {
   uniqueItems: 'has an entry twice',
 }
 
+/** The first call with the key still runs. */
+const unsettled = new Set(['OperationInProgress'])
+
 /** Any failure of a call, as an operator may see it. */
 export function describeFailure(error: unknown): Failure {
   const failure = ConnectError.from(error)
@@ -55,7 +59,7 @@ export function describeFailure(error: unknown): Failure {
     code,
     missing: failure.code === Code.NotFound,
     issues,
-    ambiguous: ambiguous || failure.code === Code.Unavailable || failure.code === Code.Internal,
+    ambiguous: ambiguous || unsettled.has(code) || failure.code === Code.Unavailable || failure.code === Code.Internal,
     text: texts[code] ?? textOf(failure.code, issues, info?.retryAfter),
   }
 }

@@ -3,6 +3,7 @@ import { render } from 'preact'
 import { createAnnouncer } from './announcer.ts'
 import { authorize, createApi } from './api.ts'
 import { App } from './app.tsx'
+import { createOperations, keyWrites } from './operations.ts'
 import { createRouter } from './router.ts'
 import { createSessionHolder } from './session.ts'
 import { createShortcuts } from './shortcuts.ts'
@@ -17,7 +18,7 @@ const api = createApi(
   createConnectTransport({
     baseUrl: `${location.origin}/rpc`,
     useBinaryFormat: true,
-    interceptors: [authorize(() => holder.current.value?.token, refused)],
+    interceptors: [keyWrites(createOperations()), authorize(() => holder.current.value?.token, refused)],
   }),
 )
 

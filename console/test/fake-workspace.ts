@@ -76,7 +76,9 @@ export function fakeWorkspace() {
           const installation = found(siteKey)
           if (enabled !== undefined) installation.enabled = enabled
           if (origins.length > 0) installation.origins = origins
-          if (appearance) installation.appearance = appearance
+          // A text that is left empty stays as it was.
+          const texts = Object.entries(appearance ?? {}).filter(([name, text]) => name !== '$typeName' && text !== '')
+          Object.assign(installation.appearance!, Object.fromEntries(texts))
           if (capabilities) {
             const given = Object.entries(capabilities).filter(([, value]) => typeof value === 'boolean')
             Object.assign(installation.capabilities!, Object.fromEntries(given))

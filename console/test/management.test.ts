@@ -106,6 +106,47 @@ describe('a subscription', () => {
   })
 })
 
+describe('a change', () => {
+  it('whose answer was lost is repeated with its key, and the next one has another', async () => {
+    const { page, close } = await browser.open(core, 'subscriptions/sub_old')
+    const dialog = page.getByRole('dialog')
+    core.fault('RotateSubscriptionSecret', { code: Code.Unavailable, afterwards: true })
+    await page.getByRole('button', { name: 'Rotate' }).click()
+    await dialog.getByRole('button', { name: 'Make a new secret' }).click()
+    await dialog.getByText(/cannot be reached/).waitFor()
+    for (const _ of [1, 2]) {
+      await dialog.getByRole('button', { name: 'Make a new secret' }).click()
+      await dialog.getByLabel(/I have stored it/).check()
+      await dialog.getByRole('button', { name: 'Done' }).click()
+      await page.getByRole('button', { name: 'Rotate' }).click()
+    }
+    const keys = core.calls('RotateSubscriptionSecret').map(({ idempotencyKey }) => idempotencyKey)
+    expect(keys).toEqual([expect.stringMatching(/^op_/), keys[0], expect.stringMatching(/^op_/)])
+    expect(keys[2]).not.toBe(keys[0])
+    await close()
+  })
+
+  it('sends the fields that were edited and no other', async () => {
+    const { page, close } = await browser.open(core, 'subscriptions/sub_old')
+    await page.getByLabel('Address').fill('https://new.example.com/in')
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await page.getByRole('heading', { level: 1, name: 'new.example.com' }).waitFor()
+    const [subscription] = core.calls('UpdateSubscription')
+    const { destinationUrl, automatic, mappedFields } = subscription!
+    expect([destinationUrl, automatic, mappedFields]).toEqual(['https://new.example.com/in', undefined, undefined])
+    await close()
+
+    const installation = await browser.open(core, 'installations/pk_shop')
+    await installation.page.getByRole('textbox', { name: 'Accent colour', exact: true }).fill('#aa3311')
+    await installation.page.getByRole('button', { name: 'Save appearance' }).click()
+    await until('the colour', () => core.workspace.installation('pk_shop').appearance?.accentColor === '#aa3311')
+    expect(core.calls('UpdateInstallation')).toMatchObject([
+      { appearance: { accentColor: '#aa3311', title: '', greeting: '', position: '' }, origins: [] },
+    ])
+    await installation.close()
+  })
+})
+
 describe('a lead', () => {
   it('is sent to a destination, leads to its conversation, and shows its fields as text', async () => {
     core.leads.addLead({ leadId: 'lead_evil', source: 'offline-form', fields: { name: '<b onclick=x>Bold</b>' } })

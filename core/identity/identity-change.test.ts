@@ -183,18 +183,21 @@ describe('an assertion', () => {
     })
   })
 
-  it('signed with the old secret counts until that is rotated out', async () => {
+  it('signed with a replaced secret counts until a rotation after its overlap', async () => {
     const old = () => cores.sign({ sub: newSubject() })
+    const { identitySecrets } = (await here.stores.workspaces.findInstallations([cores.publicSiteKey]))[0]!
     await here.workspaces.rotateIdentitySecret(cores.publicSiteKey, undefined)
     expect(await codeOf(cores.identify(await cores.newSession(), old(), { core: there }))).toBe('ok')
-    const { identitySecrets } = (await here.stores.workspaces.findInstallations([cores.publicSiteKey]))[0]!
     try {
       await here.workspaces.rotateIdentitySecret(cores.publicSiteKey, undefined)
+      expect(await codeOf(cores.identify(await cores.newSession(), old(), { core: there }))).toBe('ok')
+      await here.workspaces.rotateIdentitySecret(cores.publicSiteKey, undefined, { overlapSeconds: 0 })
       expect(await codeOf(cores.identify(await cores.newSession(), old(), { core: there }))).toBe(
         'IDENTITY_ASSERTION_INVALID',
       )
     } finally {
-      await here.stores.workspaces.updateInstallation(cores.publicSiteKey, { identitySecrets })
+      const { installations } = here.database.collections
+      await installations.updateOne({ _id: cores.publicSiteKey }, { $set: { identitySecrets } })
       await here.database.collections.wakeups.insertOne({
         from: 'test',
         heads: [],

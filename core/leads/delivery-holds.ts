@@ -4,8 +4,8 @@ import type { LeadSubscriptionStore } from '../store/lead-subscriptions.ts'
 export interface DeliveryHolds {
   /** The subscription is disabled: its deliveries wait. */
   hold(subscriptionId: string): Promise<void>
-  /** The subscription is enabled again: they go on, spread a little. */
-  release(subscriptionId: string): Promise<void>
+  /** Holds or releases a subscription's deliveries, as its status says, until no other call has changed that meanwhile. */
+  followStatus(subscriptionId: string): Promise<void>
   /** Makes deliveries agree with their subscriptions, after a crash or a race in between. */
   reconcile(): Promise<void>
   heldCounts(subscriptionIds: string[]): Promise<Map<string, number>>
@@ -42,7 +42,16 @@ export function createDeliveryHolds(dependencies: {
 
   return {
     hold,
-    release,
+
+    async followStatus(subscriptionId) {
+      for (let followed: string | undefined; ; ) {
+        const [subscription] = await subscriptions.find([subscriptionId])
+        if (!subscription || subscription.status === followed) return
+        followed = subscription.status
+        await (followed === 'disabled' ? hold : release)(subscriptionId)
+      }
+    },
+
     heldCounts: store.heldCounts,
 
     async reconcile() {

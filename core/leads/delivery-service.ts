@@ -42,7 +42,7 @@ const reconcileEveryMs = 5000
 const dueCountedMax = 1000
 
 export function createDeliveryService(
-  { config, stores, bus, secretBox, metrics, logger, now, random }: CoreKit,
+  { config, stores, bus, secretBox, plannedIds, metrics, logger, now, random }: CoreKit,
   { wakeups }: LogService,
   { visitorAccess: access }: VisitorService,
   { conversationAccess }: ConversationService,
@@ -118,11 +118,12 @@ export function createDeliveryService(
   ]
 
   return {
-    leads: createLeads({ store: leadStore, fanOut, workspaceStore, conversationAccess, access, now }),
+    leads: createLeads({ store: leadStore, fanOut, workspaceStore, conversationAccess, access, plannedIds, now }),
     leadFanOut: fanOut,
     leadSubscriptions: createLeadSubscriptions({
       workspaceStore,
       secretBox,
+      plannedIds,
       judgeDestination,
       now,
       store: subscriptionStore,

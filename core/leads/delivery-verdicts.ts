@@ -35,7 +35,7 @@ export function createDeliveryVerdicts(dependencies: {
         attemptId,
         disabledReason: reason,
       }
-      if (await subscriptions.disable(subscriptionId, reason, entry, sentAt)) await holds.hold(subscriptionId)
+      if (await subscriptions.disable(subscriptionId, reason, entry, { sentAt })) await holds.hold(subscriptionId)
     }
     // Also where it was disabled before: who did so may have died before it could tell the others.
     await liveSubscriptions.changed(subscriptionId)

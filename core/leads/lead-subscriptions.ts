@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { parseDestinationUrl } from '../../destination/destination-url.ts'
 import { type FieldIssue, ServiceError } from '../errors.ts'
-import { newId } from '../ids.ts'
+import type { PlannedIds } from '../keys/planned-ids.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { DeliveryStore } from '../store/deliveries.ts'
@@ -16,7 +17,7 @@ import type { WorkspaceStore } from '../store/workspaces.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import { leadFieldName } from './leads.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
-import { newWebhookSecret, rotatedSecrets } from './webhook-secrets.ts'
+import { defaultOverlapSeconds, liveSecrets, newWebhookSecret, rotatedSecrets } from './webhook-secrets.ts'
 
 /** Who asks: its name for the record, and the one workspace that it may act for, where there is one. */
 export interface Requester {
@@ -39,41 +40,58 @@ export interface SubscriptionView {
 /** Whether every address that a destination resolves to is allowed. Never says why not. */
 export type JudgeDestination = (url: URL) => Promise<boolean>
 
+/** A new secret, shown once: `secret` answers it again to a repeat of the operation. */
+export type MadeSecret = SubscriptionView & { secretId: string }
+
+/** Each write takes the name of its operation, as those of `Workspaces` do. */
 export interface LeadSubscriptions {
-  /** The secret is shown this once. Errors: `NotFound`, `ValidationFailed`. */
+  /** Errors: `NotFound`, `ValidationFailed`. */
   create(
     settings: { workspaceId: string; destinationUrl: string; mappedFields: string[]; automatic: boolean },
     by: Requester,
-  ): Promise<SubscriptionView & { secret: string }>
-  /** Errors: `SubscriptionNotFound`, `ValidationFailed`. */
-  update(subscriptionId: string, settings: SubscriptionSettings, by: Requester): Promise<SubscriptionView>
-  /** `overlap`: seconds that the secret before goes on signing. Errors: `SubscriptionNotFound`, `ValidationFailed`. */
+    operation?: string,
+  ): Promise<MadeSecret>
+  /** Sets the fields that are given and no other. Errors: `SubscriptionNotFound`, `ValidationFailed`. */
+  update(
+    subscriptionId: string,
+    settings: SubscriptionSettings,
+    by: Requester,
+    operation?: string,
+  ): Promise<SubscriptionView>
+  /**
+   * `overlapSeconds`: how long the secret before goes on signing.
+   * Errors: `SubscriptionNotFound`, `ValidationFailed`, `RateLimited` while too many secrets sign.
+   */
   rotateSecret(
     subscriptionId: string,
-    overlap: number | undefined,
+    overlapSeconds: number | undefined,
     by: Requester,
-  ): Promise<SubscriptionView & { secret: string }>
+    operation?: string,
+  ): Promise<MadeSecret>
+  /** A secret that signs now. Errors: `IdempotencyConflict` when it has ended, so that nobody is given a dead one. */
+  secret(subscription: LeadSubscription, secretId: string): string
   /** With who did what, the newest first. Errors: `SubscriptionNotFound`. */
   get(subscriptionId: string, by: Requester): Promise<SubscriptionView & { audit: SubscriptionAuditEntry[] }>
   /** The newest first. */
   list(workspaceId: string): Promise<SubscriptionView[]>
 }
 
-const day = 86_400
 const maxMapped = 50
 const maxListed = 1000
 
 export function createLeadSubscriptions(dependencies: {
   store: LeadSubscriptionStore
   deliveries: Pick<DeliveryStore, 'requests'>
-  holds: Pick<DeliveryHolds, 'hold' | 'release' | 'heldCounts'>
+  holds: Pick<DeliveryHolds, 'followStatus' | 'heldCounts'>
   liveSubscriptions: Pick<LiveSubscriptions, 'changed'>
   workspaceStore: Pick<WorkspaceStore, 'findWorkspace'>
   secretBox: SecretBox
+  plannedIds: PlannedIds
   judgeDestination: JudgeDestination
   now: () => number
 }): LeadSubscriptions {
-  const { store, deliveries, holds, liveSubscriptions, workspaceStore, secretBox, judgeDestination, now } = dependencies
+  const { store, deliveries, holds, liveSubscriptions, workspaceStore, now } = dependencies
+  const { secretBox, plannedIds, judgeDestination } = dependencies
 
   async function find(subscriptionId: string, { workspaceId }: Requester): Promise<LeadSubscription> {
     const [found] = await store.find([subscriptionId])
@@ -99,69 +117,73 @@ export function createLeadSubscriptions(dependencies: {
   }
 
   return {
-    async create({ workspaceId, destinationUrl, mappedFields, automatic }, by) {
+    async create({ workspaceId, destinationUrl, mappedFields, automatic }, by, operation = randomUUID()) {
       if (by.workspaceId !== undefined && by.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
       await validateSettings({ destinationUrl, mappedFields })
       const at = new Date(now())
-      const { secret, kept } = newWebhookSecret(secretBox, at)
-      const subscription: LeadSubscription = {
-        subscriptionId: newId('sub'),
+      const subscriptionId = plannedIds('sub', operation)
+      const secretId = plannedIds('key', operation)
+      await store.insert({
+        subscriptionId,
         workspaceId,
         destinationUrl,
         mappedFields,
         automatic,
         status: 'enabled',
-        secrets: [kept],
+        secrets: [newWebhookSecret(secretBox, at, secretId).kept],
         notFound: [],
         judgedSince: at,
         audit: [{ at, actor: by.subject, action: 'created' }],
         createdAt: at,
         updatedAt: at,
-      }
-      await store.insert(subscription)
-      return { subscription, heldDeliveries: 0, secret }
+      })
+      return { ...(await view(subscriptionId, by)), secretId }
     },
 
-    async update(subscriptionId, settings, by) {
-      const { status: before } = await find(subscriptionId, by)
+    async update(subscriptionId, settings, by, operation = randomUUID()) {
+      await find(subscriptionId, by)
       await validateSettings(settings)
       const { status, ...changes } = settings
       const entry = { at: new Date(now()), actor: by.subject }
       if (Object.keys(changes).length > 0) {
         const judged = changes.destinationUrl === undefined ? {} : { judgedSince: entry.at }
-        await store.update(subscriptionId, { ...changes, ...judged }, { ...entry, action: 'updated' })
-        await liveSubscriptions.changed(subscriptionId)
+        const updated = { ...entry, action: 'updated' as const }
+        await store.update(subscriptionId, { ...changes, ...judged }, updated, `${operation} settings`)
       }
-      // Both come to an end by themselves where this process dies in between: `DeliveryHolds.reconcile`.
-      if (status === 'enabled') {
-        if (before === 'disabled') await store.enable(subscriptionId, { ...entry, action: 'enabled' })
-        await liveSubscriptions.changed(subscriptionId)
-        await holds.release(subscriptionId)
-      }
+      const statusOperation = `${operation} status`
+      if (status === 'enabled') await store.enable(subscriptionId, { ...entry, action: 'enabled' }, statusOperation)
       if (status === 'disabled') {
-        const reason = 'operator'
-        await store.disable(subscriptionId, reason, { ...entry, action: 'disabled', disabledReason: reason })
-        await liveSubscriptions.changed(subscriptionId)
-        await holds.hold(subscriptionId)
+        const disabled = { ...entry, action: 'disabled' as const, disabledReason: 'operator' as const }
+        await store.disable(subscriptionId, 'operator', disabled, { operation: statusOperation })
       }
+      await liveSubscriptions.changed(subscriptionId)
+      // If this process dies before it is done, `DeliveryHolds.reconcile` does it.
+      if (status) await holds.followStatus(subscriptionId)
       return view(subscriptionId, by)
     },
 
-    async rotateSecret(subscriptionId, overlap = day, by) {
-      await find(subscriptionId, by)
-      validate(field('/overlapSeconds', overlap, integer(0, 7 * day)))
-      for (;;) {
-        const subscription = await find(subscriptionId, by)
+    async rotateSecret(subscriptionId, overlapSeconds = defaultOverlapSeconds, by, operation = randomUUID()) {
+      let subscription = await find(subscriptionId, by)
+      validate(field('/overlapSeconds', overlapSeconds, integer(0, 7 * defaultOverlapSeconds)))
+      const seen = subscription.secrets
+      const secretId = plannedIds('key', operation)
+      // Each turn that fails means that another write succeeded.
+      const tryOnce = (read: LeadSubscription) => {
         const at = new Date(now())
-        const { secret, kept } = newWebhookSecret(secretBox, at)
-        const secrets = rotatedSecrets(subscription.secrets, kept, new Date(at.getTime() + overlap * 1000))
-        const entry = { at, actor: by.subject, action: 'secret_rotated' as const }
-        if (await store.replaceSecrets(subscription, secrets, entry)) {
-          await liveSubscriptions.changed(subscriptionId)
-          return { ...(await view(subscriptionId, by)), secret }
-        }
+        const { kept } = newWebhookSecret(secretBox, at, secretId)
+        const secrets = rotatedSecrets(read.secrets, kept, { seen, overlapSeconds })
+        return store.replaceSecrets(read, secrets, { at, actor: by.subject, action: 'secret_rotated' }, operation)
       }
+      while (!(await tryOnce(subscription))) subscription = await find(subscriptionId, by)
+      await liveSubscriptions.changed(subscriptionId)
+      return { ...(await view(subscriptionId, by)), secretId }
+    },
+
+    secret({ secrets }, secretId) {
+      const found = liveSecrets(secrets, new Date(now())).find((secret) => secret.secretId === secretId)
+      if (!found) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+      return secretBox.open(found.sealed)
     },
 
     async get(subscriptionId, by) {

@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { ConversationAccess } from '../conversations/conversation-access.ts'
 import { pageTokenAfter, readPageToken } from '../conversations/page-token.ts'
 import { type FieldIssue, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency.ts'
 import { newId } from '../ids.ts'
+import type { PlannedIds } from '../keys/planned-ids.ts'
 import { field, integer, isIdempotencyKey, text, validate } from '../rules.ts'
 import type { VisitorAccess, VisitorCredentials } from '../sessions/visitor-access.ts'
 import type { Lead, LeadStore } from '../store/leads.ts'
@@ -20,10 +22,11 @@ export interface FormSubmission {
 }
 
 export interface Leads {
-  /** Records a lead; its id. Errors: NotFound, ValidationFailed. */
+  /** Records a lead, once for each operation; its id. Errors: NotFound, ValidationFailed. */
   capture(
     lead: { workspaceId: string; source: string; fields: Record<string, string>; conversationId?: string },
     scope: string | undefined,
+    operation?: string,
   ): Promise<string>
   /**
    * A form that a visitor filled in, as one logical operation; a lead comes of it. Errors: those of
@@ -53,18 +56,19 @@ export function createLeads(dependencies: {
   workspaceStore: Pick<WorkspaceStore, 'findWorkspace'>
   access: VisitorAccess
   conversationAccess: ConversationAccess
+  plannedIds: PlannedIds
   now: () => number
 }): Leads {
-  const { store, fanOut, workspaceStore, access, conversationAccess, now } = dependencies
+  const { store, fanOut, workspaceStore, access, conversationAccess, plannedIds, now } = dependencies
 
   return {
-    async capture({ workspaceId, source, fields, conversationId }, scope) {
+    async capture({ workspaceId, source, fields, conversationId }, scope, operation = randomUUID()) {
       if (scope !== undefined && scope !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
       validate(field('/source', source, text(1, 64)), ...leadFieldIssues(fields))
       if (conversationId !== undefined) await conversationAccess.find(conversationId, workspaceId)
       const lead: Lead = {
-        leadId: newId('lead'),
+        leadId: plannedIds('lead', operation),
         workspaceId,
         source,
         fields,
@@ -72,8 +76,8 @@ export function createLeads(dependencies: {
         createdAt: new Date(now()),
         ...(await fanOut.plan(workspaceId)),
       }
-      await store.insert(lead)
-      await fanOut.send(lead)
+      // Where an earlier run of the operation kept it and died, the fan-out's own job sends it.
+      if (!(await store.insert(lead))) await fanOut.send(lead)
       return lead.leadId
     },
 

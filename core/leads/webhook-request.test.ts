@@ -106,19 +106,34 @@ describe('the secrets', () => {
     expect(maskedSecret(kept)).toBe(`${secret.slice(0, 10)}••••`)
   })
 
-  it('sign beside each other until the overlap of the older one is over, ten older ones at the most', () => {
+  it('sign beside each other until the overlap of the older one is over', () => {
     const start = Date.now()
     const at = (ms: number) => new Date(start + ms)
     const kept = (ms: number) => newWebhookSecret(secretBox, at(ms)).kept
     const [first, second] = [kept(0), kept(1000)]
-    const rotated = rotatedSecrets([first], second, at(5000))
+    const rotated = rotatedSecrets([first], second, { seen: [first], overlapSeconds: 4 })
     expect(liveSecrets(rotated, at(4999)).map(({ secretId }) => secretId)).toEqual([second.secretId, first.secretId])
     expect(liveSecrets(rotated, at(5000))).toEqual([second])
-    expect(rotatedSecrets(rotated, kept(6000), at(9000))).toHaveLength(2)
-    expect(liveSecrets(rotatedSecrets([first], second, at(1000)), at(1000))).toEqual([second])
-    let many = [first]
-    for (let turn = 1; turn <= 15; turn += 1) many = rotatedSecrets(many, kept(turn), at(100_000))
-    expect(many).toHaveLength(11)
+    expect(rotatedSecrets(rotated, kept(6000), { seen: rotated, overlapSeconds: 3 })).toHaveLength(2)
+    expect(rotatedSecrets([first], second, { seen: [first], overlapSeconds: 0 })).toEqual([second])
+  })
+
+  it('keep signing for a day when another call made them after this one had begun', () => {
+    const start = Date.now()
+    const [first, second, third] = [0, 1, 2].map((ms) => newWebhookSecret(secretBox, new Date(start + ms)).kept)
+    const rotated = rotatedSecrets([second!, first!], third!, { seen: [first!], overlapSeconds: 0 })
+    expect(rotated).toEqual([third, { ...second, expiresAt: new Date(start + 2 + 86_400_000) }])
+  })
+
+  it('refuse a rotation that would leave more than ten older ones, instead of ending one', () => {
+    const start = Date.now()
+    const kept = (ms: number) => newWebhookSecret(secretBox, new Date(start + ms)).kept
+    let many = [kept(0)]
+    const rotate = (ms: number) => rotatedSecrets(many, kept(ms), { seen: many, overlapSeconds: 100 })
+    for (let turn = 1; turn <= 10; turn += 1) many = rotate(turn)
     expect(many.filter(({ expiresAt }) => expiresAt === undefined)).toHaveLength(1)
+    expect(() => rotate(11)).toThrow(expect.objectContaining({ retryAfter: 100, message: 'RateLimited' }))
+    many = rotate(100_001)
+    expect(many).toHaveLength(11)
   })
 })

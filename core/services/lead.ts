@@ -7,18 +7,21 @@ import { ServiceError } from '../errors.ts'
 import type { Lead } from '../store/leads.ts'
 import { callerOf, requiredWorkspace } from './caller.ts'
 import { deliveryCalls, workerCalls } from './delivery-calls.ts'
+import { operatorWrites } from './operator-writes.ts'
 import { subscriptionCalls } from './subscription-calls.ts'
 import { fromCredentials } from './visitor.ts'
 
 /** `service.lead.v1.LeadService` over the domain. */
 export function leadService(router: ConnectRouter, core: CoreContext): void {
   const { leads } = core
+  const once = operatorWrites(core)
   router.service(LeadService, {
     ...deliveryCalls(core),
     ...workerCalls(core),
     ...subscriptionCalls(core),
 
-    async captureLead({ workspaceId, source, fields, conversationId }, context) {
+    async captureLead(request, context) {
+      const { workspaceId, source, fields, conversationId } = request
       const scope = callerOf(context).workspaceId
       const lead = {
         workspaceId: workspaceId || (scope ?? ''),
@@ -26,7 +29,7 @@ export function leadService(router: ConnectRouter, core: CoreContext): void {
         fields,
         ...(conversationId === undefined ? {} : { conversationId }),
       }
-      return { leadId: await leads.capture(lead, scope) }
+      return once(context, request, async (operation) => ({ leadId: await leads.capture(lead, scope, operation) }))
     },
 
     submitForm({ credentials, form, fields, idempotencyKey }) {

@@ -9,31 +9,47 @@ import {
   SubscriptionStatus,
 } from '#proto/lead/v1/subscription_pb.js'
 import type { CoreContext } from '../context.ts'
-import type { SubscriptionView } from '../leads/lead-subscriptions.ts'
+import type { Requester, SubscriptionView } from '../leads/lead-subscriptions.ts'
 import { liveSecrets, maskedSecret } from '../leads/webhook-secrets.ts'
 import type { SubscriptionAuditEntry } from '../store/lead-subscriptions.ts'
 import { callerOf, requiredWorkspace } from './caller.ts'
+import { operatorWrites } from './operator-writes.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
 
 /** Where leads go. */
-export function subscriptionCalls({
-  leadSubscriptions,
-  now,
-}: CoreContext): Pick<
+export function subscriptionCalls(
+  core: CoreContext,
+): Pick<
   Calls,
   'createSubscription' | 'updateSubscription' | 'rotateSubscriptionSecret' | 'getSubscription' | 'listSubscriptions'
 > {
+  const { leadSubscriptions, now } = core
+  const once = operatorWrites(core)
   const shown = (view: SubscriptionView) => toSubscription(view, new Date(now()))
+
+  /** As it stands now, with the secret that a write made. */
+  async function withSecret({ subscriptionId, secretId }: { subscriptionId: string; secretId: string }, by: Requester) {
+    const { audit: _, ...view } = await leadSubscriptions.get(subscriptionId, by)
+    return { secret: leadSubscriptions.secret(view.subscription, secretId), subscription: shown(view) }
+  }
+
   return {
-    async createSubscription({ workspaceId, destinationUrl, mappedFields, automatic }, context) {
+    async createSubscription(request, context) {
+      const { destinationUrl, mappedFields, automatic } = request
       const by = callerOf(context)
-      const settings = { workspaceId: requiredWorkspace(context, workspaceId), destinationUrl, mappedFields, automatic }
-      const { secret, ...view } = await leadSubscriptions.create(settings, by)
-      return { subscriptionId: view.subscription.subscriptionId, secret, subscription: shown(view) }
+      const workspaceId = requiredWorkspace(context, request.workspaceId)
+      const made = await once(context, request, async (operation) => {
+        const settings = { workspaceId, destinationUrl, mappedFields, automatic }
+        const { subscription, secretId } = await leadSubscriptions.create(settings, by, operation)
+        return { subscriptionId: subscription.subscriptionId, secretId }
+      })
+      return { subscriptionId: made.subscriptionId, ...(await withSecret(made, by)) }
     },
 
-    async updateSubscription({ subscriptionId, destinationUrl, mappedFields, status, automatic }, context) {
+    async updateSubscription(request, context) {
+      const { subscriptionId, destinationUrl, mappedFields, status, automatic } = request
+      const by = callerOf(context)
       const named = statusNames[status]
       const settings = {
         ...(destinationUrl === undefined ? {} : { destinationUrl }),
@@ -41,16 +57,20 @@ export function subscriptionCalls({
         ...(automatic === undefined ? {} : { automatic }),
         ...(named && { status: named }),
       }
-      return { subscription: shown(await leadSubscriptions.update(subscriptionId, settings, callerOf(context))) }
+      await once(context, request, async (operation) => {
+        await leadSubscriptions.update(subscriptionId, settings, by, operation)
+        return { subscriptionId }
+      })
+      return { subscription: shown(await leadSubscriptions.get(subscriptionId, by)) }
     },
 
-    async rotateSubscriptionSecret({ subscriptionId, overlapSeconds }, context) {
-      const { secret, ...view } = await leadSubscriptions.rotateSecret(
-        subscriptionId,
-        overlapSeconds,
-        callerOf(context),
-      )
-      return { secret, subscription: shown(view) }
+    async rotateSubscriptionSecret(request, context) {
+      const { subscriptionId, overlapSeconds } = request
+      const by = callerOf(context)
+      const { secretId } = await once(context, request, async (operation) => ({
+        secretId: (await leadSubscriptions.rotateSecret(subscriptionId, overlapSeconds, by, operation)).secretId,
+      }))
+      return withSecret({ subscriptionId, secretId }, by)
     },
 
     async getSubscription({ subscriptionId }, context) {

@@ -11,6 +11,7 @@ import {
   type ConnectionSchema,
   ConnectionStatus,
   type InstallationSchema,
+  type WorkspaceSchema,
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
@@ -21,33 +22,35 @@ import {
   type Connection,
   capabilityNames,
   type Installation,
+  type InstallationSettings,
+  type Workspace,
 } from '../store/workspaces.ts'
-import type { InstallationSettings } from '../workspaces/workspaces.ts'
 import { callerOf, requiredWorkspace } from './caller.ts'
 import { fromForms, toForms } from './forms.ts'
+import { operatorWrites } from './operator-writes.ts'
 
 /** `service.workspace.v1.WorkspaceService` over the domain. */
-export function workspaceService(router: ConnectRouter, { workspaces }: CoreContext): void {
+export function workspaceService(router: ConnectRouter, core: CoreContext): void {
+  const { workspaces } = core
+  const once = operatorWrites(core)
   router.service(WorkspaceService, {
-    async createWorkspace({ name }, context) {
+    async createWorkspace(request, context) {
       // A token of one workspace makes no other.
       if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
-      const { createdAt, ...workspace } = await workspaces.createWorkspace(name)
-      return { workspace: { ...workspace, createdAt: timestampFromDate(createdAt) } }
+      const { workspaceId } = await once(context, request, async (operation) => ({
+        workspaceId: (await workspaces.createWorkspace(request.name, operation)).workspaceId,
+      }))
+      return { workspace: toWorkspace(await workspaces.findWorkspace(workspaceId)) }
     },
 
     async getWorkspace({ workspaceId }, context) {
-      const { createdAt, ...workspace } = await workspaces.findWorkspace(requiredWorkspace(context, workspaceId))
-      return { workspace: { ...workspace, createdAt: timestampFromDate(createdAt) } }
+      return { workspace: toWorkspace(await workspaces.findWorkspace(requiredWorkspace(context, workspaceId))) }
     },
 
     async listWorkspaces({ limit, afterWorkspaceId }, context) {
       // A token of one workspace is shown no other: GetWorkspace tells of its own.
       if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
-      const found = await workspaces.listWorkspaces(afterWorkspaceId, limit)
-      return {
-        workspaces: found.map(({ createdAt, ...rest }) => ({ ...rest, createdAt: timestampFromDate(createdAt) })),
-      }
+      return { workspaces: (await workspaces.listWorkspaces(afterWorkspaceId, limit)).map(toWorkspace) }
     },
 
     async listConnections({ workspaceId }, context) {
@@ -55,43 +58,49 @@ export function workspaceService(router: ConnectRouter, { workspaces }: CoreCont
       return { connections: connections.map(toConnection) }
     },
 
-    async createConnection({ workspaceId, name }, context) {
-      return {
-        connection: toConnection(await workspaces.createConnection(workspaceId, name, callerOf(context).workspaceId)),
-      }
+    async createConnection(request, context) {
+      const scope = callerOf(context).workspaceId
+      const { connectionId } = await once(context, request, async (operation) => ({
+        connectionId: (await workspaces.createConnection(request.workspaceId, request.name, scope, operation))
+          .connectionId,
+      }))
+      return { connection: toConnection(await workspaces.findConnection(connectionId, scope)) }
     },
 
-    async setConnectionStatus({ connectionId, status }, context) {
-      const names = {
-        [ConnectionStatus.ENABLED]: 'enabled',
-        [ConnectionStatus.DISABLED]: 'disabled',
-        [ConnectionStatus.UNSPECIFIED]: undefined,
-      } as const
-      const named = names[status]
+    async setConnectionStatus(request, context) {
+      const { connectionId, status } = request
+      const named = connectionStatuses[status]
       if (!named) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/status', rule: 'enum' }] })
+      const scope = callerOf(context).workspaceId
+      await once(context, request, async (operation) => {
+        await workspaces.setConnectionStatus(connectionId, named, scope, operation)
+        return { connectionId }
+      })
+      return { connection: toConnection(await workspaces.findConnection(connectionId, scope)) }
+    },
+
+    async createInstallation(request, context) {
+      const { connectionId, ...settings } = request
+      const scope = callerOf(context).workspaceId
+      const { publicSiteKey, kid } = await once(context, request, async (operation) => {
+        const made = await workspaces.createInstallation(connectionId, fromSettings(settings), scope, operation)
+        return { publicSiteKey: made.installation.publicSiteKey, kid: made.identitySecret.kid }
+      })
+      const installation = await workspaces.findInstallation(publicSiteKey, scope)
       return {
-        connection: toConnection(
-          await workspaces.setConnectionStatus(connectionId, named, callerOf(context).workspaceId),
-        ),
+        installation: toInstallation(installation),
+        identitySecret: workspaces.identitySecret(installation, kid),
       }
     },
 
-    async createInstallation({ connectionId, ...settings }, context) {
-      const { installation, identitySecret } = await workspaces.createInstallation(
-        connectionId,
-        fromSettings(settings),
-        callerOf(context).workspaceId,
-      )
-      return { installation: toInstallation(installation), identitySecret }
-    },
-
-    async updateInstallation({ siteKey, ...settings }, context) {
-      const installation = await workspaces.updateInstallation(
-        siteKey,
-        fromSettings(settings),
-        callerOf(context).workspaceId,
-      )
-      return { installation: toInstallation(installation) }
+    async updateInstallation(request, context) {
+      const { siteKey, ...settings } = request
+      const scope = callerOf(context).workspaceId
+      await once(context, request, async (operation) => {
+        await workspaces.updateInstallation(siteKey, fromSettings(settings), scope, operation)
+        return { publicSiteKey: siteKey }
+      })
+      return { installation: toInstallation(await workspaces.findInstallation(siteKey, scope)) }
     },
 
     async listInstallations({ workspaceId }, context) {
@@ -99,8 +108,13 @@ export function workspaceService(router: ConnectRouter, { workspaces }: CoreCont
       return { installations: (await workspaces.listInstallations(workspace)).map(toInstallation) }
     },
 
-    async rotateIdentitySecret({ siteKey }, context) {
-      return { identitySecret: await workspaces.rotateIdentitySecret(siteKey, callerOf(context).workspaceId) }
+    async rotateIdentitySecret(request, context) {
+      const { siteKey, overlapSeconds } = request
+      const scope = callerOf(context).workspaceId
+      const { kid } = await once(context, request, async (operation) => ({
+        kid: (await workspaces.rotateIdentitySecret(siteKey, scope, { operation, overlapSeconds })).kid,
+      }))
+      return { identitySecret: workspaces.identitySecret(await workspaces.findInstallation(siteKey, scope), kid) }
     },
   })
 }
@@ -147,6 +161,16 @@ function fromCapabilities(message: CapabilitiesMessage): Partial<Capabilities> {
   return Object.fromEntries(
     capabilityNames.flatMap((name) => (message[name] === undefined ? [] : [[name, message[name]]])),
   )
+}
+
+const connectionStatuses = {
+  [ConnectionStatus.ENABLED]: 'enabled',
+  [ConnectionStatus.DISABLED]: 'disabled',
+  [ConnectionStatus.UNSPECIFIED]: undefined,
+} as const
+
+function toWorkspace({ createdAt, ...workspace }: Workspace): MessageInitShape<typeof WorkspaceSchema> {
+  return { ...workspace, createdAt: timestampFromDate(createdAt) }
 }
 
 function toConnection({

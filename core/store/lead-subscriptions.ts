@@ -1,4 +1,6 @@
 import type { Collection } from 'mongodb'
+import { isDuplicateKey } from './faults.ts'
+import { isRecorded, type RecordsOperations, recording, unlessRecorded } from './recorded-operations.ts'
 
 export type SubscriptionStatus = 'enabled' | 'disabled'
 export type DisabledReason = 'operator' | 'rejected_auth' | 'gone'
@@ -43,40 +45,51 @@ export interface LeadSubscription {
   updatedAt: Date
 }
 
-export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> & { _id: string }
+export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> & { _id: string } & RecordsOperations
 
 export type SubscriptionChanges = Partial<
-  Pick<LeadSubscription, 'destinationUrl' | 'mappedFields' | 'automatic' | 'secrets' | 'judgedSince'>
+  Pick<LeadSubscription, 'destinationUrl' | 'mappedFields' | 'automatic' | 'judgedSince'>
 >
 
 /** How many changes of a subscription are kept. */
 export const auditMax = 100
 
 export interface LeadSubscriptionStore {
+  /** An insert of what is there already changes nothing. */
   insert(subscription: LeadSubscription): Promise<void>
   find(subscriptionIds: string[]): Promise<LeadSubscription[]>
   /** The newest first. */
   list(workspaceId: string, limit: number): Promise<LeadSubscription[]>
   /** Those that every captured lead of the workspace goes to. */
   automatic(workspaceId: string): Promise<LeadSubscription[]>
-  update(subscriptionId: string, changes: SubscriptionChanges, entry: SubscriptionAuditEntry): Promise<void>
-  /** Puts other secrets in the place of those that the caller read; false when somebody else did so first. */
+  /** Sets the fields that are given and no other. Changes nothing where the operation is recorded already. */
+  update(
+    subscriptionId: string,
+    changes: SubscriptionChanges,
+    entry: SubscriptionAuditEntry,
+    operation: string,
+  ): Promise<void>
+  /**
+   * Returns false, and changes nothing, when the secrets are no longer those that the caller read. Returns true when the
+   * operation has been applied, now or before.
+   */
   replaceSecrets(
     subscription: LeadSubscription,
     secrets: WebhookSecret[],
     entry: SubscriptionAuditEntry,
+    operation: string,
   ): Promise<boolean>
-  /** Nothing changes where it is enabled. */
-  enable(subscriptionId: string, entry: SubscriptionAuditEntry): Promise<void>
+  /** Changes nothing where it is enabled, or the operation is recorded already. */
+  enable(subscriptionId: string, entry: SubscriptionAuditEntry, operation: string): Promise<void>
   /**
-   * Nothing changes where it is disabled, or was set up anew since `sentAt`: the time at which the attempt began whose
-   * answer disables it.
+   * Changes nothing where it is disabled, the operation is recorded already, or it was set up anew since `sentAt`: the time
+   * at which the attempt began whose answer disables it.
    */
   disable(
     subscriptionId: string,
     reason: DisabledReason,
     entry: SubscriptionAuditEntry,
-    sentAt?: Date,
+    cause: { sentAt: Date } | { operation: string },
   ): Promise<boolean>
   /** Counts a 404, each attempt once; how many there are in a row. */
   countNotFound(subscriptionId: string, attemptId: string, sentAt: Date): Promise<number>
@@ -95,7 +108,9 @@ export function createLeadSubscriptionStore({
 
   return {
     async insert({ subscriptionId, ...rest }) {
-      await leadSubscriptions.insertOne({ _id: subscriptionId, ...rest })
+      await leadSubscriptions.insertOne({ _id: subscriptionId, ...rest }).catch((error: unknown) => {
+        if (!isDuplicateKey(error)) throw error
+      })
     },
 
     async find(subscriptionIds) {
@@ -111,39 +126,47 @@ export function createLeadSubscriptionStore({
       return (await leadSubscriptions.find({ workspaceId, automatic: true }).toArray()).map(toSubscription)
     },
 
-    async update(subscriptionId, changes, entry) {
+    async update(subscriptionId, changes, entry, operation) {
       await leadSubscriptions.updateOne(
-        { _id: subscriptionId },
+        { _id: subscriptionId, ...unlessRecorded(operation) },
         {
           $set: { ...changes, ...(changes.judgedSince && { notFound: [] }), updatedAt: entry.at },
-          $push: audited(entry),
+          $push: { ...audited(entry), ...recording(operation) },
         },
       )
     },
 
-    async replaceSecrets({ subscriptionId, secrets: [newest] }, secrets, entry) {
+    async replaceSecrets({ subscriptionId, secrets: read }, secrets, entry, operation) {
       const { modifiedCount } = await leadSubscriptions.updateOne(
-        { _id: subscriptionId, 'secrets.0.secretId': newest?.secretId ?? '' },
-        { $set: { secrets, judgedSince: entry.at, updatedAt: entry.at }, $push: audited(entry) },
+        { _id: subscriptionId, secrets: { $eq: read }, ...unlessRecorded(operation) },
+        {
+          $set: { secrets, judgedSince: entry.at, updatedAt: entry.at },
+          $push: { ...audited(entry), ...recording(operation) },
+        },
       )
-      return modifiedCount === 1
+      return modifiedCount === 1 || (await isRecorded(leadSubscriptions, subscriptionId, operation))
     },
 
-    async enable(subscriptionId, entry) {
+    async enable(subscriptionId, entry, operation) {
       await leadSubscriptions.updateOne(
-        { _id: subscriptionId, status: 'disabled' },
+        { _id: subscriptionId, status: 'disabled', ...unlessRecorded(operation) },
         {
           $set: { status: 'enabled', notFound: [], judgedSince: entry.at, updatedAt: entry.at },
           $unset: { disabledReason: '' },
-          $push: audited(entry),
+          $push: { ...audited(entry), ...recording(operation) },
         },
       )
     },
 
-    async disable(subscriptionId, reason, entry, sentAt) {
+    async disable(subscriptionId, reason, entry, cause) {
+      const isByAnswer = 'sentAt' in cause
+      const unless = isByAnswer ? { judgedSince: { $lte: cause.sentAt } } : unlessRecorded(cause.operation)
       const { modifiedCount } = await leadSubscriptions.updateOne(
-        { _id: subscriptionId, status: 'enabled', ...(sentAt && { judgedSince: { $lte: sentAt } }) },
-        { $set: { status: 'disabled', disabledReason: reason, updatedAt: entry.at }, $push: audited(entry) },
+        { _id: subscriptionId, status: 'enabled', ...unless },
+        {
+          $set: { status: 'disabled', disabledReason: reason, updatedAt: entry.at },
+          $push: { ...audited(entry), ...(isByAnswer ? {} : recording(cause.operation)) },
+        },
       )
       return modifiedCount === 1
     },
@@ -166,7 +189,7 @@ export function createLeadSubscriptionStore({
   }
 }
 
-export const toSubscription = ({ _id, ...rest }: LeadSubscriptionDocument): LeadSubscription => ({
+export const toSubscription = ({ _id, operations: _, ...rest }: LeadSubscriptionDocument): LeadSubscription => ({
   subscriptionId: _id,
   ...rest,
 })

@@ -20,7 +20,7 @@ export interface Lead {
 export type LeadDocument = Omit<Lead, 'leadId'> & { _id: string }
 
 export interface LeadStore {
-  /** Keeps a lead; with an operation key that is taken already, the lead of that operation is returned instead. */
+  /** Keeps a lead. When its id or its operation key is taken, returns the lead that has it and keeps nothing. */
   insert(lead: Lead): Promise<Lead | undefined>
   find(leadId: string): Promise<Lead | undefined>
   findMany(leadIds: string[]): Promise<Lead[]>
@@ -38,8 +38,9 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
         await leads.insertOne({ _id: leadId, ...rest })
         return undefined
       } catch (error) {
-        if (!isDuplicateKey(error) || rest.operationKey === undefined) throw error
-        const found = await leads.findOne({ operationKey: rest.operationKey })
+        if (!isDuplicateKey(error)) throw error
+        const { operationKey } = rest
+        const found = await leads.findOne(operationKey === undefined ? { _id: leadId } : { operationKey })
         if (!found) throw error
         return toLead(found)
       }

@@ -1,4 +1,5 @@
 import type { Collection } from 'mongodb'
+import { isRecorded, type RecordsOperations, recording, unlessRecorded } from './recorded-operations.ts'
 
 export interface Workspace {
   workspaceId: string
@@ -60,13 +61,30 @@ export interface Installation {
   capabilities: Capabilities
   defaultLocale: string
   forms?: Forms
-  /** The live identity secrets, sealed; the current one first, two at most. */
-  identitySecrets: { kid: string; sealed: string }[]
+  /** The live identity secrets, the current one first. */
+  identitySecrets: SealedIdentitySecret[]
+}
+
+export interface SealedIdentitySecret {
+  kid: string
+  sealed: string
+  /** When a rotation put another one in front of it. */
+  replacedAt?: Date
+}
+
+/** What can be set of an installation. Each appearance text, each capability and each form is a field of its own. */
+export interface InstallationSettings {
+  origins?: string[]
+  enabled?: boolean
+  appearance?: Partial<Appearance>
+  capabilities?: Partial<Capabilities>
+  defaultLocale?: string
+  forms?: Forms
 }
 
 export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string }
-export type ConnectionDocument = Omit<Connection, 'connectionId'> & { _id: string }
-export type InstallationDocument = Omit<Installation, 'publicSiteKey'> & { _id: string }
+export type ConnectionDocument = Omit<Connection, 'connectionId'> & { _id: string } & RecordsOperations
+export type InstallationDocument = Omit<Installation, 'publicSiteKey'> & { _id: string } & RecordsOperations
 
 export interface WorkspaceStore {
   /** An insert of what is there already changes nothing, so that two processes can seed the same. */
@@ -77,11 +95,25 @@ export interface WorkspaceStore {
   insertConnection(connection: Connection): Promise<void>
   findConnections(connectionIds: string[]): Promise<Connection[]>
   listConnections(workspaceId: string): Promise<Connection[]>
-  setConnectionStatus(connectionId: string, status: ConnectionStatus): Promise<void>
+  /** Changes nothing where the operation is recorded already. */
+  setConnectionStatus(connectionId: string, status: ConnectionStatus, operation: string): Promise<void>
   insertInstallation(installation: Installation): Promise<void>
   findInstallations(publicSiteKeys: string[]): Promise<Installation[]>
   listInstallations(workspaceId: string): Promise<Installation[]>
-  updateInstallation(publicSiteKey: string, changes: Partial<Installation>): Promise<void>
+  /** Sets the fields that are given and no other. Changes nothing where the operation is recorded already. */
+  updateInstallation(publicSiteKey: string, settings: InstallationSettings, operation: string): Promise<void>
+  /** Adds an origin where it is missing. */
+  addOrigin(publicSiteKey: string, origin: string): Promise<void>
+  /**
+   * Returns false, and changes nothing, when the secrets are no longer those that the caller read. Returns true when the
+   * operation has been applied, now or before.
+   */
+  replaceIdentitySecrets(
+    publicSiteKey: string,
+    read: SealedIdentitySecret[],
+    secrets: SealedIdentitySecret[],
+    operation: string,
+  ): Promise<boolean>
   /** Whether an enabled installation has one of the entries. */
   anyInstallationAllows(originEntries: string[]): Promise<boolean>
 }
@@ -120,10 +152,10 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       return (await connections.find({ workspaceId }).sort({ _id: 1 }).toArray()).map(toConnection)
     },
 
-    async setConnectionStatus(connectionId, status) {
+    async setConnectionStatus(connectionId, status, operation) {
       await connections.updateOne(
-        { _id: connectionId, status: { $ne: status } },
-        { $set: { status }, $inc: { statusVersion: 1 } },
+        { _id: connectionId, status: { $ne: status }, ...unlessRecorded(operation) },
+        { $set: { status }, $inc: { statusVersion: 1 }, $push: recording(operation) },
       )
     },
 
@@ -139,8 +171,23 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       return (await installations.find({ workspaceId }).sort({ _id: 1 }).toArray()).map(toInstallation)
     },
 
-    async updateInstallation(publicSiteKey, { publicSiteKey: _, ...changes }) {
-      await installations.updateOne({ _id: publicSiteKey }, { $set: changes })
+    async updateInstallation(publicSiteKey, settings, operation) {
+      await installations.updateOne(
+        { _id: publicSiteKey, ...unlessRecorded(operation) },
+        { $set: fieldsOf(settings), $push: recording(operation) },
+      )
+    },
+
+    async addOrigin(publicSiteKey, origin) {
+      await installations.updateOne({ _id: publicSiteKey }, { $addToSet: { origins: origin } })
+    },
+
+    async replaceIdentitySecrets(publicSiteKey, read, secrets, operation) {
+      const { matchedCount } = await installations.updateOne(
+        { _id: publicSiteKey, identitySecrets: { $eq: read }, ...unlessRecorded(operation) },
+        { $set: { identitySecrets: secrets }, $push: recording(operation) },
+      )
+      return matchedCount === 1 || (await isRecorded(installations, publicSiteKey, operation))
     },
 
     async anyInstallationAllows(originEntries) {
@@ -153,6 +200,20 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
   }
 }
 
+/** By their paths in the document, so that a write leaves the fields beside them as they are. */
+function fieldsOf({ appearance, capabilities, forms, ...plain }: InstallationSettings) {
+  const nested = Object.entries({ appearance, capabilities, forms }).flatMap(([part, fields]) =>
+    Object.entries(fields ?? {}).map(([name, value]) => [`${part}.${name}`, value]),
+  )
+  return { ...plain, ...Object.fromEntries(nested) }
+}
+
 const toWorkspace = ({ _id, ...rest }: WorkspaceDocument): Workspace => ({ workspaceId: _id, ...rest })
-const toConnection = ({ _id, ...rest }: ConnectionDocument): Connection => ({ connectionId: _id, ...rest })
-const toInstallation = ({ _id, ...rest }: InstallationDocument): Installation => ({ publicSiteKey: _id, ...rest })
+const toConnection = ({ _id, operations: _, ...rest }: ConnectionDocument): Connection => ({
+  connectionId: _id,
+  ...rest,
+})
+const toInstallation = ({ _id, operations: _, ...rest }: InstallationDocument): Installation => ({
+  publicSiteKey: _id,
+  ...rest,
+})

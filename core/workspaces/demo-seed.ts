@@ -70,7 +70,7 @@ export async function seedDemo(core: Core, config: CoreConfig, given?: DemoAddre
   })
   const [installation] = await workspaceStore.findInstallations([demoIds.siteKey])
   if (installation && !installation.origins.includes(addresses.origin)) {
-    await workspaceStore.updateInstallation(demoIds.siteKey, { origins: [...installation.origins, addresses.origin] })
+    await workspaceStore.addOrigin(demoIds.siteKey, addresses.origin)
     bus.emit('changed', [demoIds.siteKey])
   }
   const [current] = installation?.identitySecrets ?? []

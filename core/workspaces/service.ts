@@ -12,7 +12,7 @@ export interface WorkspaceService {
 }
 
 export function createWorkspaceService(
-  { config, stores, bus, secretBox, now }: CoreKit,
+  { config, stores, bus, secretBox, plannedIds, now }: CoreKit,
   { wakeups, workspaceSessionSecrets }: Pick<LogService, 'wakeups'> & { workspaceSessionSecrets: Uint8Array[] },
 ): WorkspaceService {
   const directory = createDirectory({
@@ -24,7 +24,7 @@ export function createWorkspaceService(
   })
   return {
     directory,
-    workspaces: createWorkspaces({ store: stores.workspaces, directory, secretBox, wakeups, now }),
+    workspaces: createWorkspaces({ store: stores.workspaces, directory, secretBox, plannedIds, wakeups, now }),
     workspaceSessions: createWorkspaceSessions(
       {
         secrets: workspaceSessionSecrets,

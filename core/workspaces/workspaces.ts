@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
-import { newId } from '../ids.ts'
+import type { PlannedIds } from '../keys/planned-ids.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import { formDefinitionIssues } from '../leads/forms.ts'
 import type { Wakeups } from '../log/wakeups.ts'
@@ -12,49 +12,72 @@ import type {
   Capabilities,
   Connection,
   ConnectionStatus,
-  Forms,
   Installation,
+  InstallationSettings,
+  SealedIdentitySecret,
   Workspace,
   WorkspaceStore,
 } from '../store/workspaces.ts'
 import type { Directory } from './directory.ts'
-
-export interface IdentitySecret {
-  kid: string
-  secret: string
-}
-
-/** What of an installation can be set; what is left out stays, or has its default. */
-export interface InstallationSettings {
-  origins?: string[]
-  enabled?: boolean
-  appearance?: Partial<Appearance>
-  capabilities?: Partial<Capabilities>
-  defaultLocale?: string
-  /** Each form that is given replaces the one before. */
-  forms?: Forms
-}
+import {
+  defaultOverlapSeconds,
+  type IdentitySecret,
+  newIdentitySecret,
+  openIdentitySecret,
+  rotatedIdentitySecrets,
+} from './identity-secrets.ts'
 
 /** A workspace of the caller's: `undefined` for a caller that may act for every one. */
 type Scope = string | undefined
 
+/**
+ * Each write takes the name of its operation: when it runs again, after its process died, it makes the same thing and
+ * changes nothing twice. Left out, each call is an operation of its own.
+ */
 export interface Workspaces {
-  createWorkspace(name: string): Promise<Workspace>
+  /** Errors: `ValidationFailed`. */
+  createWorkspace(name: string, operation?: string): Promise<Workspace>
   /** Errors: `NotFound`. */
   findWorkspace(workspaceId: string): Promise<Workspace>
   /** By id, those after one, 100 where no limit is given. Errors: `ValidationFailed`. */
   listWorkspaces(after: string, limit?: number): Promise<Workspace[]>
+  /** Errors: `NotFound`. */
+  findConnection(connectionId: string, scope: Scope): Promise<Connection>
   listConnections(workspaceId: string): Promise<Connection[]>
-  createConnection(workspaceId: string, name: string, scope: Scope): Promise<Connection>
-  setConnectionStatus(connectionId: string, status: ConnectionStatus, scope: Scope): Promise<Connection>
+  /** Errors: `NotFound`, `ValidationFailed`. */
+  createConnection(workspaceId: string, name: string, scope: Scope, operation?: string): Promise<Connection>
+  /** Errors: `NotFound`. */
+  setConnectionStatus(
+    connectionId: string,
+    status: ConnectionStatus,
+    scope: Scope,
+    operation?: string,
+  ): Promise<Connection>
+  /** Errors: `NotFound`. */
+  findInstallation(publicSiteKey: string, scope: Scope): Promise<Installation>
+  listInstallations(workspaceId: string): Promise<Installation[]>
+  /** Errors: `NotFound`, `ValidationFailed`. */
   createInstallation(
     connectionId: string,
     settings: InstallationSettings,
     scope: Scope,
+    operation?: string,
   ): Promise<{ installation: Installation; identitySecret: IdentitySecret }>
-  updateInstallation(publicSiteKey: string, settings: InstallationSettings, scope: Scope): Promise<Installation>
-  listInstallations(workspaceId: string): Promise<Installation[]>
-  rotateIdentitySecret(publicSiteKey: string, scope: Scope): Promise<IdentitySecret>
+  /** Sets the fields that are given and no other. Errors: `NotFound`, `ValidationFailed`. */
+  updateInstallation(
+    publicSiteKey: string,
+    settings: InstallationSettings,
+    scope: Scope,
+    operation?: string,
+  ): Promise<Installation>
+  /** Errors: `NotFound`, `ValidationFailed`, `RateLimited` while too many replaced secrets are kept, `IdempotencyConflict` when it is no longer live. */
+  rotateIdentitySecret(
+    publicSiteKey: string,
+    scope: Scope,
+    how?: { operation?: string; overlapSeconds?: number | undefined },
+  ): Promise<IdentitySecret>
+  /** A live secret of the installation. Errors: `IdempotencyConflict` when it is no longer live. */
+  identitySecret(installation: Installation, kid: string): IdentitySecret
   /** Whether some enabled installation allows the origin. */
   isOriginKnown(origin: string): Promise<boolean>
   /**
@@ -68,12 +91,11 @@ export interface WorkspacesDependencies {
   store: WorkspaceStore
   directory: Directory
   secretBox: SecretBox
+  plannedIds: PlannedIds
   wakeups: Pick<Wakeups, 'stateChanged'>
   now: () => number
 }
 
-/** How many identity secrets are live at once: the current one and, during a rotation, the one before. */
-const liveSecrets = 2
 const maxOrigins = 64
 
 export const defaultAppearance: Appearance = {
@@ -95,7 +117,9 @@ export const defaultCapabilities: Capabilities = {
 }
 
 /** Workspaces, their connections and the widget installations of these. */
-export function createWorkspaces({ store, directory, secretBox, wakeups, now }: WorkspacesDependencies): Workspaces {
+export function createWorkspaces(dependencies: WorkspacesDependencies): Workspaces {
+  const { store, directory, secretBox, plannedIds, wakeups, now } = dependencies
+
   function inScope<T extends { workspaceId: string }>(found: T | undefined, scope: Scope): T {
     if (!found || (scope !== undefined && found.workspaceId !== scope)) throw new ServiceError(ErrorCode.NOT_FOUND)
     return found
@@ -111,32 +135,30 @@ export function createWorkspaces({ store, directory, secretBox, wakeups, now }: 
     return inScope(installation, scope)
   }
 
-  function newSecret(): IdentitySecret {
-    return { kid: newId('key'), secret: randomBytes(32).toString('base64url') }
-  }
-
   return {
-    async createWorkspace(name) {
-      validate(field('/name', name, text(1, 128)))
-      const workspace = { workspaceId: newId('ws'), name, createdAt: new Date(now()) }
-      await store.insertWorkspace(workspace)
-      return workspace
-    },
-
     findWorkspace: async (workspaceId) => inScope(await store.findWorkspace(workspaceId), undefined),
+    findConnection: connectionIn,
+    listConnections: (workspaceId) => store.listConnections(workspaceId),
+    findInstallation: installationIn,
+    listInstallations: (workspaceId) => store.listInstallations(workspaceId),
 
     async listWorkspaces(after, limit = 100) {
       validate(field('/limit', limit, integer(1, 1000)))
       return store.listWorkspaces(after, limit)
     },
 
-    listConnections: (workspaceId) => store.listConnections(workspaceId),
+    async createWorkspace(name, operation = randomUUID()) {
+      validate(field('/name', name, text(1, 128)))
+      const workspace = { workspaceId: plannedIds('ws', operation), name, createdAt: new Date(now()) }
+      await store.insertWorkspace(workspace)
+      return workspace
+    },
 
-    async createConnection(workspaceId, name, scope) {
+    async createConnection(workspaceId, name, scope, operation = randomUUID()) {
       inScope(await store.findWorkspace(workspaceId), scope)
       validate(field('/name', name, text(1, 128)))
       const connection: Connection = {
-        connectionId: newId('con'),
+        connectionId: plannedIds('con', operation),
         workspaceId,
         name,
         status: 'enabled',
@@ -146,19 +168,20 @@ export function createWorkspaces({ store, directory, secretBox, wakeups, now }: 
       return connection
     },
 
-    async setConnectionStatus(connectionId, status, scope) {
+    async setConnectionStatus(connectionId, status, scope, operation = randomUUID()) {
       await connectionIn(connectionId, scope)
-      await store.setConnectionStatus(connectionId, status)
+      await store.setConnectionStatus(connectionId, status, operation)
       await wakeups.stateChanged(connectionId)
       return connectionIn(connectionId, scope)
     },
 
-    async createInstallation(connectionId, settings, scope) {
+    async createInstallation(connectionId, settings, scope, operation = randomUUID()) {
       const { workspaceId } = await connectionIn(connectionId, scope)
       validateSettings({ ...settings, origins: settings.origins ?? [] })
-      const identitySecret = newSecret()
-      const installation: Installation = {
-        publicSiteKey: newId('pk'),
+      const publicSiteKey = plannedIds('pk', operation)
+      const kid = plannedIds('key', operation)
+      await store.insertInstallation({
+        publicSiteKey,
         connectionId,
         workspaceId,
         origins: settings.origins ?? [],
@@ -167,38 +190,40 @@ export function createWorkspaces({ store, directory, secretBox, wakeups, now }: 
         capabilities: { ...defaultCapabilities, ...settings.capabilities },
         defaultLocale: settings.defaultLocale ?? 'en',
         ...(settings.forms && { forms: settings.forms }),
-        identitySecrets: [{ kid: identitySecret.kid, sealed: secretBox.seal(identitySecret.secret) }],
-      }
-      await store.insertInstallation(installation)
-      await wakeups.stateChanged(installation.publicSiteKey)
-      return { installation, identitySecret }
+        identitySecrets: [newIdentitySecret(secretBox, kid)],
+      })
+      await wakeups.stateChanged(publicSiteKey)
+      // As it is kept: an earlier run of the same operation may have made it, with another secret.
+      const installation = await installationIn(publicSiteKey, scope)
+      return { installation, identitySecret: openIdentitySecret(secretBox, installation, kid) }
     },
 
-    async updateInstallation(publicSiteKey, settings, scope) {
-      const { appearance, capabilities, forms } = await installationIn(publicSiteKey, scope)
+    async updateInstallation(publicSiteKey, settings, scope, operation = randomUUID()) {
+      await installationIn(publicSiteKey, scope)
       validateSettings(settings)
-      await store.updateInstallation(publicSiteKey, {
-        ...settings,
-        appearance: { ...appearance, ...settings.appearance },
-        capabilities: { ...capabilities, ...settings.capabilities },
-        ...(settings.forms && { forms: { ...forms, ...settings.forms } }),
-      })
+      await store.updateInstallation(publicSiteKey, settings, operation)
       await wakeups.stateChanged(publicSiteKey)
       return installationIn(publicSiteKey, scope)
     },
 
-    listInstallations: (workspaceId) => store.listInstallations(workspaceId),
-
-    async rotateIdentitySecret(publicSiteKey, scope) {
-      const { identitySecrets } = await installationIn(publicSiteKey, scope)
-      const secret = newSecret()
-      const sealed = { kid: secret.kid, sealed: secretBox.seal(secret.secret) }
-      await store.updateInstallation(publicSiteKey, {
-        identitySecrets: [sealed, ...identitySecrets].slice(0, liveSecrets),
-      })
+    async rotateIdentitySecret(publicSiteKey, scope, how = {}) {
+      const { operation = randomUUID(), overlapSeconds = defaultOverlapSeconds } = how
+      let installation = await installationIn(publicSiteKey, scope)
+      validate(field('/overlapSeconds', overlapSeconds, integer(0, 7 * defaultOverlapSeconds)))
+      const seen = installation.identitySecrets
+      const fresh = newIdentitySecret(secretBox, plannedIds('key', operation))
+      // Each turn that fails means that another write succeeded.
+      const tryOnce = (read: SealedIdentitySecret[]) => {
+        const at = new Date(now())
+        const rotated = rotatedIdentitySecrets(read, fresh, { seen, at, overlapSeconds })
+        return store.replaceIdentitySecrets(publicSiteKey, read, rotated, operation)
+      }
+      while (!(await tryOnce(installation.identitySecrets))) installation = await installationIn(publicSiteKey, scope)
       await wakeups.stateChanged(publicSiteKey)
-      return secret
+      return openIdentitySecret(secretBox, await installationIn(publicSiteKey, scope), fresh.kid)
     },
+
+    identitySecret: (installation, kid) => openIdentitySecret(secretBox, installation, kid),
 
     async isOriginKnown(origin) {
       const entries = entriesAllowing(origin)

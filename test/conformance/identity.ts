@@ -271,7 +271,7 @@ export function identityRules(suite: () => Suite): void {
       })
       const siteKey = created.installation!.publicSiteKey
       const rotated = await operator.workspaces.rotateIdentitySecret({ siteKey })
-      const third = () => operator.workspaces.rotateIdentitySecret({ siteKey })
+      const third = () => operator.workspaces.rotateIdentitySecret({ siteKey, overlapSeconds: 0 })
       const statusWith = async (secret: typeof created.identitySecret) => {
         const visitor = await startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey })
         const { kid, secret: key } = secret!
@@ -280,9 +280,12 @@ export function identityRules(suite: () => Suite): void {
       }
       expect(await statusWith(created.identitySecret)).toBe(200)
       expect(await statusWith(rotated.identitySecret)).toBe(200)
+      const early = await operator.workspaces.rotateIdentitySecret({ siteKey })
+      expect(await statusWith(created.identitySecret)).toBe(200)
+      expect(await statusWith(early.identitySecret)).toBe(200)
       const last = await third()
       expect(await statusWith(last.identitySecret)).toBe(200)
-      expect(await statusWith(rotated.identitySecret)).toBe(200)
+      expect(await statusWith(early.identitySecret)).toBe(200)
       await until('the third secret to be refused', async () => (await statusWith(created.identitySecret)) === 401)
     },
     'two secrets live during a rotation',

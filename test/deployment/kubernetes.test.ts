@@ -113,7 +113,7 @@ describe.each(partNames)('the %s', (name) => {
 
   it('has time to stop: the pause before it, and the longest that the part takes', () => {
     const pause = container.lifecycle?.preStop?.sleep?.seconds ?? 0
-    const graceSeconds = { core: 10, gateway: 10, delivery: 11 }[name]
+    const graceSeconds = { core: 10, gateway: 10, delivery: 15 }[name]
     expect(deployment(name).terminationGracePeriodSeconds).toBeGreaterThan(pause + graceSeconds)
   })
 

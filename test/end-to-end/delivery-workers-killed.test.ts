@@ -111,34 +111,3 @@ it('a worker that was stopped past its lease comes back, and its late result cha
   expect((await leads.getSubscription({ subscriptionId })).subscription?.disabledReason).toBe(0)
   for (const worker of [stopped, other]) await worker.kill()
 })
-
-it('a worker that is told to stop hands back what it has begun and what it has not, before it ends', async () => {
-  const receiver = await newReceiver()
-  receiver.on('/never-answers', () => new Promise(() => {}))
-  const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
-  const { workspaceId } = stack.demo
-  const { subscriptionId } = await leads.createSubscription({
-    workspaceId,
-    destinationUrl: `${receiver.http}/never-answers`,
-  })
-  const ofSubscription = { subscriptionId }
-  const deliveries = recordsOf(stack, database.name).collection('deliveries')
-  for (let count = 0; count < 3; count += 1) {
-    const { leadId } = await leads.captureLead({ workspaceId, source: 'test', fields: {} })
-    await leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: `hand-back-${count}` })
-  }
-  const worker = await startDeliveryWorker(stack, { DELIVERY_GRACE_MS: '0', DELIVERY_PER_DESTINATION: '1' })
-  await until('the request', () => receiver.to('/never-answers').length > 0)
-  const claimed = await deliveries.countDocuments({ ...ofSubscription, 'claim.workerId': worker.workerId() })
-  expect(claimed).toBeGreaterThan(0)
-  worker.process().kill('SIGTERM')
-  await worker.process().exited
-  const left = await deliveries.find(ofSubscription).toArray()
-  expect(left).toHaveLength(3)
-  for (const { claim, dueAt, attempts } of left) {
-    expect(claim?.workerId).not.toBe(worker.workerId())
-    expect(dueAt).toBeInstanceOf(Date)
-    expect(attempts).toHaveLength(1)
-  }
-  expect(left.filter(({ releasedClaimId }) => releasedClaimId !== undefined)).toHaveLength(claimed)
-})

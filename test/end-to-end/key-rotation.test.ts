@@ -231,7 +231,7 @@ describe('under traffic, and without anybody being refused,', () => {
     identity = (await administer.rotateIdentitySecret({ siteKey })).identitySecret!
     expect(await identify(before)).toBe(known)
     expect(await identify(identity)).toBe(known)
-    await administer.rotateIdentitySecret({ siteKey })
+    await administer.rotateIdentitySecret({ siteKey, overlapSeconds: 0 })
     expect(await identify(before)).toBe('IdentityAssertionInvalid')
     expect(await identify(identity)).toBe(known)
     await traffic.goesOn()

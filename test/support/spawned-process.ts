@@ -10,7 +10,7 @@ const readyWithinMs = 30_000
 const lookEveryMs = 50
 /** How long after its end a process's last output may take to arrive. */
 const lastOutputMs = 500
-const stopWithinMs = 15_000
+const stopWithinMs = 20_000
 /** What a process gets of this environment: nothing of vitest's, and no setting of the service from somebody's shell. */
 const inherited = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'TZ', 'http_proxy', 'https_proxy', 'no_proxy']
 
@@ -39,7 +39,7 @@ export type StartedProcess = {
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
   /** All that it wrote so far, standard output and standard error in the order they came. */
   output(): string
-  /** SIGTERM, and SIGKILL after 15 seconds. Resolves when it is gone. */
+  /** SIGTERM, and SIGKILL after 20 seconds. Resolves when it is gone. */
   stop(): Promise<void>
 }
 

@@ -9,7 +9,7 @@ import { StatusTag } from './status-tag.tsx'
 
 /** A delivery's attempts, the latest first, and one more where that makes sense. */
 export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[]; onRetried: () => Promise<unknown> }) {
-  const { api, operations, announcer } = useConsole()
+  const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
   const latestFirst = [...attempts].sort((one, other) => other.attemptNumber - one.attemptNumber)
   const latest = latestFirst[0]
@@ -18,9 +18,7 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
   function retry({ attemptId }: DeliveryAttempt) {
     return run(async () => {
       // One key until there is an answer: a click after a lost answer asks for the same attempt, not for a second one.
-      const target = `retry ${attemptId}`
-      await api.leads.retryDeliveryAttempt({ attemptId, idempotencyKey: operations.keyFor(target) })
-      operations.settle(target)
+      await api.leads.retryDeliveryAttempt({ attemptId })
       announcer.say('A new attempt is on its way.')
       await onRetried()
     })

@@ -26,7 +26,7 @@ export function AppearanceCard({ installation, onChanged }: InstallationPart) {
     void run(async () => {
       const answer = await api.workspaces.updateInstallation({
         siteKey: installation.publicSiteKey,
-        appearance: { ...appearance, title: title.trim(), greeting: greeting.trim(), accentColor, position },
+        appearance: changedOf({ title: title.trim(), greeting: greeting.trim(), accentColor, position }, appearance),
       })
       if (answer.installation) onChanged(answer.installation)
       announcer.say('The appearance is saved.')
@@ -93,6 +93,15 @@ export function AppearanceCard({ installation, onChanged }: InstallationPart) {
       </form>
     </Card>
   )
+}
+
+/** Only what was edited is sent, so that what another operator has changed meanwhile stays. */
+function changedOf<Fields extends Record<string, string>>(
+  fields: Fields,
+  shown: Partial<Fields> = {},
+): Partial<Fields> {
+  const changed = Object.entries(fields).filter(([name, value]) => value !== shown[name])
+  return Object.fromEntries(changed) as Partial<Fields>
 }
 
 function Preview({

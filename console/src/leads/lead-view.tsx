@@ -94,7 +94,7 @@ function SendForm({
   subscriptions: Subscription[]
   onSent: () => Promise<void>
 }) {
-  const { api, operations, announcer } = useConsole()
+  const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
   const enabled = subscriptions.filter(({ status }) => status === SubscriptionStatus.ENABLED)
   const [chosen, setChosen] = useState<string>()
@@ -108,10 +108,8 @@ function SendForm({
   }
   function send(event: Event) {
     event.preventDefault()
-    const target = `send ${leadId} ${subscriptionId}`
     void run(async () => {
-      await api.leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: operations.keyFor(target) })
-      operations.settle(target)
+      await api.leads.createDeliveryAttempt({ leadId, subscriptionId })
       announcer.say('The lead is on its way.')
       await onSent()
     })

@@ -118,10 +118,12 @@ function EditCard({ subscription, onChanged }: SubscriptionPart) {
   const [names, setNames] = useState<string[]>(subscription.mappedFields)
   const [automatic, setAutomatic] = useState(subscription.automatic)
   const [problem, setProblem] = useState<string>()
-  const changed =
-    destinationUrl !== subscription.destinationUrl ||
-    automatic !== subscription.automatic ||
-    names.join() !== subscription.mappedFields.join()
+  // Only what was edited is sent, so that what another operator has changed meanwhile stays.
+  const changes = {
+    ...(destinationUrl.trim() !== subscription.destinationUrl && { destinationUrl: destinationUrl.trim() }),
+    ...(names.join() !== subscription.mappedFields.join() && { mappedFields: { names } }),
+    ...(automatic !== subscription.automatic && { automatic }),
+  }
 
   function save(event: Event) {
     event.preventDefault()
@@ -129,12 +131,7 @@ function EditCard({ subscription, onChanged }: SubscriptionPart) {
     setProblem(wrong)
     if (wrong !== undefined) return
     void run(async () => {
-      await api.leads.updateSubscription({
-        subscriptionId: subscription.subscriptionId,
-        destinationUrl: destinationUrl.trim(),
-        mappedFields: { names },
-        automatic,
-      })
+      await api.leads.updateSubscription({ subscriptionId: subscription.subscriptionId, ...changes })
       announcer.say('The subscription is saved.')
       await onChanged()
     })
@@ -155,7 +152,7 @@ function EditCard({ subscription, onChanged }: SubscriptionPart) {
         <Toggle label="Send every lead by itself" checked={automatic} onChange={setAutomatic} />
         <FailureNotice failure={failure} />
         <div class="button-row">
-          <button type="submit" class="button primary" disabled={busy || !changed}>
+          <button type="submit" class="button primary" disabled={busy || Object.keys(changes).length === 0}>
             Save changes
           </button>
         </div>

@@ -45,6 +45,13 @@ export declare type CaptureLeadRequest = Message<"service.lead.v1.CaptureLeadReq
    * @generated from field: optional string conversation_id = 4;
    */
   conversationId?: string | undefined;
+
+  /**
+   * Names the operation, see LeadService.CreateSubscription. Left out: each call is one.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
 };
 
 /**
@@ -281,7 +288,8 @@ export declare const FormKindSchema: GenEnum<FormKind>;
  */
 export declare const LeadService: GenService<{
   /**
-   * Records a lead. Each call is a new one. Errors: NotFound, ValidationFailed.
+   * Records a lead. Each call is a new one, unless it repeats an idempotency key. Errors: NotFound, ValidationFailed,
+   * IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
    *
    * @generated from rpc service.lead.v1.LeadService.CaptureLead
    */
@@ -399,7 +407,10 @@ export declare const LeadService: GenService<{
     output: typeof RecordAttemptsResponseSchema;
   },
   /**
-   * Errors: NotFound, ValidationFailed; `publicAddress` is the rule that a destination breaks whose address is not allowed.
+   * A repeat of the idempotency key with the same input changes nothing, for 24 hours; it answers with the subscription as it
+   * stands then, and with the secret that was made. So do UpdateSubscription and RotateSubscriptionSecret.
+   * Errors: NotFound, ValidationFailed; `publicAddress` is the rule that a destination breaks whose address is not allowed;
+   * IdempotencyKeyInvalid, IdempotencyConflict for other input or when the secret has ended since, OperationInProgress.
    *
    * @generated from rpc service.lead.v1.LeadService.CreateSubscription
    */
@@ -409,7 +420,8 @@ export declare const LeadService: GenService<{
     output: typeof CreateSubscriptionResponseSchema;
   },
   /**
-   * Errors: SubscriptionNotFound, ValidationFailed.
+   * Changes the fields that are set, each for itself, as UpdateInstallation does.
+   * Errors: SubscriptionNotFound, ValidationFailed, IdempotencyKeyInvalid, IdempotencyConflict, OperationInProgress.
    *
    * @generated from rpc service.lead.v1.LeadService.UpdateSubscription
    */
@@ -419,8 +431,9 @@ export declare const LeadService: GenService<{
     output: typeof UpdateSubscriptionResponseSchema;
   },
   /**
-   * A new secret, shown this once; the one before signs beside it until the overlap ends.
-   * Errors: SubscriptionNotFound, ValidationFailed.
+   * A new secret, shown this once; the one before signs beside it until the overlap ends, however many rotations follow.
+   * Errors: SubscriptionNotFound, ValidationFailed, RateLimited while ten replaced secrets sign; as CreateSubscription with
+   * a key.
    *
    * @generated from rpc service.lead.v1.LeadService.RotateSubscriptionSecret
    */

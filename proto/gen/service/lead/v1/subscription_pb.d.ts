@@ -156,6 +156,13 @@ export declare type CreateSubscriptionRequest = Message<"service.lead.v1.CreateS
    * @generated from field: bool automatic = 4;
    */
   automatic: boolean;
+
+  /**
+   * Names the operation, see LeadService.CreateSubscription. Left out: each call is one.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
 };
 
 /**
@@ -226,6 +233,13 @@ export declare type UpdateSubscriptionRequest = Message<"service.lead.v1.UpdateS
    * @generated from field: optional bool automatic = 5;
    */
   automatic?: boolean | undefined;
+
+  /**
+   * Names the operation, see LeadService.CreateSubscription. Left out: each call is one.
+   *
+   * @generated from field: optional string idempotency_key = 6;
+   */
+  idempotencyKey?: string | undefined;
 };
 
 /**
@@ -281,6 +295,13 @@ export declare type RotateSubscriptionSecretRequest = Message<"service.lead.v1.R
    * @generated from field: optional uint32 overlap_seconds = 2;
    */
   overlapSeconds?: number | undefined;
+
+  /**
+   * Names the operation, see LeadService.CreateSubscription. Left out: each call is one.
+   *
+   * @generated from field: optional string idempotency_key = 3;
+   */
+  idempotencyKey?: string | undefined;
 };
 
 /**

@@ -24,6 +24,13 @@ export declare type CreateWorkspaceRequest = Message<"service.workspace.v1.Creat
    * @generated from field: string name = 1;
    */
   name: string;
+
+  /**
+   * Names the operation, see the service. Left out: each call is one.
+   *
+   * @generated from field: optional string idempotency_key = 2;
+   */
+  idempotencyKey?: string | undefined;
 };
 
 /**
@@ -198,6 +205,13 @@ export declare type CreateConnectionRequest = Message<"service.workspace.v1.Crea
    * @generated from field: string name = 2;
    */
   name: string;
+
+  /**
+   * Names the operation, see the service. Left out: each call is one.
+   *
+   * @generated from field: optional string idempotency_key = 3;
+   */
+  idempotencyKey?: string | undefined;
 };
 
 /**
@@ -266,6 +280,13 @@ export declare type SetConnectionStatusRequest = Message<"service.workspace.v1.S
    * @generated from field: service.workspace.v1.ConnectionStatus status = 2;
    */
   status: ConnectionStatus;
+
+  /**
+   * Names the operation, see the service. Left out: each call is one.
+   *
+   * @generated from field: optional string idempotency_key = 3;
+   */
+  idempotencyKey?: string | undefined;
 };
 
 /**
@@ -325,6 +346,13 @@ export declare type CreateInstallationRequest = Message<"service.workspace.v1.Cr
    * @generated from field: optional service.session.v1.Forms forms = 6;
    */
   forms?: Forms | undefined;
+
+  /**
+   * Names the operation, see the service. Left out: each call is one.
+   *
+   * @generated from field: optional string idempotency_key = 7;
+   */
+  idempotencyKey?: string | undefined;
 };
 
 /**
@@ -486,6 +514,13 @@ export declare type UpdateInstallationRequest = Message<"service.workspace.v1.Up
    * @generated from field: optional service.session.v1.Forms forms = 7;
    */
   forms?: Forms | undefined;
+
+  /**
+   * Names the operation, see the service. Left out: each call is one.
+   *
+   * @generated from field: optional string idempotency_key = 8;
+   */
+  idempotencyKey?: string | undefined;
 };
 
 /**
@@ -552,6 +587,21 @@ export declare type RotateIdentitySecretRequest = Message<"service.workspace.v1.
    * @generated from field: string site_key = 1;
    */
   siteKey: string;
+
+  /**
+   * Names the operation, see the service. Left out: each call is one.
+   *
+   * @generated from field: optional string idempotency_key = 2;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * A secret that an earlier rotation replaced ends with this one, if that was so many seconds ago or more: 0 to 7 days;
+   * left out: 24 hours. With 0, two rotations in a row end a secret that has leaked.
+   *
+   * @generated from field: optional uint32 overlap_seconds = 3;
+   */
+  overlapSeconds?: number | undefined;
 };
 
 /**
@@ -602,6 +652,11 @@ export enum ConnectionStatus {
 export declare const ConnectionStatusSchema: GenEnum<ConnectionStatus>;
 
 /**
+ * Each write may carry an idempotency key, with the form that the contract gives it. A repeat with the same key and the same
+ * input changes nothing, for 24 hours; it answers with the thing as it stands then, and with the secret that was made. Errors
+ * of such a write besides its own: IdempotencyKeyInvalid, IdempotencyConflict for other input or when the secret has ended
+ * since, OperationInProgress while the first call runs.
+ *
  * @generated from service service.workspace.v1.WorkspaceService
  */
 export declare const WorkspaceService: GenService<{
@@ -677,7 +732,8 @@ export declare const WorkspaceService: GenService<{
     output: typeof CreateInstallationResponseSchema;
   },
   /**
-   * Changes the fields that are set. Errors: NotFound, ValidationFailed.
+   * Changes the fields that are set, each for itself: calls at the same time that set different fields all take effect, and
+   * of those that set the same field the last one. Errors: NotFound, ValidationFailed.
    *
    * @generated from rpc service.workspace.v1.WorkspaceService.UpdateInstallation
    */
@@ -697,8 +753,8 @@ export declare const WorkspaceService: GenService<{
     output: typeof ListInstallationsResponseSchema;
   },
   /**
-   * A second identity secret, shown this once. The one before stays good until the next rotation.
-   * Errors: NotFound.
+   * A new identity secret, shown this once. The one before stays good until the next rotation; a rotation that follows
+   * within the overlap keeps it, too. Errors: NotFound, ValidationFailed, RateLimited while ten replaced secrets are kept.
    *
    * @generated from rpc service.workspace.v1.WorkspaceService.RotateIdentitySecret
    */

@@ -1,0 +1,229 @@
+import { createHash } from 'node:crypto'
+import fc, { type Scheduler } from 'fast-check'
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { CoreContext } from '../context.ts'
+import { createIdempotency } from '../idempotency.ts'
+import type { IdPrefix } from '../ids.ts'
+import { createDeliveryHolds } from '../leads/delivery-holds.ts'
+import { createLeadSubscriptions } from '../leads/lead-subscriptions.ts'
+import { createDeliveryStore } from '../store/deliveries.ts'
+import { createDeliveryHoldStore } from '../store/delivery-holds.ts'
+import { createIdempotencyStore } from '../store/idempotency.ts'
+import { createLeadSubscriptionStore } from '../store/lead-subscriptions.ts'
+import { testCores } from '../test-cores.ts'
+import { createWorkspaces } from './workspaces.ts'
+
+const test = testCores(1)
+let core: CoreContext
+beforeAll(async () => {
+  ;[core] = (await test.open()) as [CoreContext]
+})
+
+/** Every call begins, and every answer arrives, when the scheduler says so: all orders that processes could have. */
+function scheduled<Store extends object>(scheduler: Scheduler, store: Store): Store {
+  return new Proxy(store, {
+    get(target, name) {
+      const method = Reflect.get(target, name)
+      if (typeof method !== 'function') return method
+      return async (...given: unknown[]) => {
+        await scheduler.schedule(Promise.resolve(), `${String(name)} begins`)
+        const answer = await method.apply(target, given)
+        return scheduler.schedule(Promise.resolve(answer), `${String(name)} answers`)
+      }
+    },
+  })
+}
+
+const plannedIds = (prefix: IdPrefix, operation: string) =>
+  `${prefix}_${createHash('sha256')
+    .update(prefix + operation)
+    .digest('hex')
+    .slice(0, 26)}`
+const wakeups = { stateChanged: async () => {} }
+
+const workspacesOn = (scheduler: Scheduler) =>
+  createWorkspaces({
+    store: scheduled(scheduler, core.workspaceStore),
+    directory: core.directory,
+    secretBox: core.secretBox,
+    plannedIds,
+    wakeups: scheduled(scheduler, wakeups),
+    now: test.now,
+  })
+
+function subscriptionsOn(scheduler: Scheduler) {
+  const { collections } = core.database
+  const store = scheduled(scheduler, createLeadSubscriptionStore(collections))
+  return createLeadSubscriptions({
+    store,
+    deliveries: createDeliveryStore(collections),
+    holds: createDeliveryHolds({
+      store: scheduled(scheduler, createDeliveryHoldStore(collections)),
+      subscriptions: store,
+      announce() {},
+      now: test.now,
+    }),
+    liveSubscriptions: { changed: async () => {} },
+    workspaceStore: core.workspaceStore,
+    secretBox: core.secretBox,
+    plannedIds,
+    judgeDestination: async () => true,
+    now: test.now,
+  })
+}
+
+const inEveryOrder = (run: (scheduler: Scheduler) => Promise<void>, numRuns = 40) =>
+  fc.assert(fc.asyncProperty(fc.scheduler(), run), { numRuns })
+
+const installationOf = async (siteKey: string) => (await core.workspaceStore.findInstallations([siteKey]))[0]!
+
+describe('operators who write at the same time, in every order', { timeout: 120_000 }, () => {
+  it('update different fields of an installation, and all of them hold', async () => {
+    await inEveryOrder(async (scheduler) => {
+      const { siteKey } = await test.newSite()
+      const { updateInstallation } = workspacesOn(scheduler)
+      const changes = [
+        { capabilities: { screenshots: false } },
+        { capabilities: { typing: false }, appearance: { title: 'One' } },
+        { appearance: { greeting: 'Two' }, forms: { preChat: [] } },
+        { forms: { offline: [] }, origins: ['https://other.example'] },
+      ]
+      await scheduler.waitFor(Promise.all(changes.map((change) => updateInstallation(siteKey, change, undefined))))
+      expect(await installationOf(siteKey)).toMatchObject({
+        capabilities: { screenshots: false, typing: false, navigation: true },
+        appearance: { title: 'One', greeting: 'Two', position: 'right' },
+        forms: { preChat: [], offline: [] },
+        origins: ['https://other.example'],
+      })
+    })
+  })
+
+  it('update the same field, and one of the values holds with the fields beside it', async () => {
+    await inEveryOrder(async (scheduler) => {
+      const { siteKey } = await test.newSite()
+      const { updateInstallation } = workspacesOn(scheduler)
+      const titles = ['One', 'Two', 'Three']
+      const all = titles.map((title) => updateInstallation(siteKey, { appearance: { title } }, undefined))
+      await scheduler.waitFor(Promise.all(all))
+      const { appearance } = await installationOf(siteKey)
+      expect(titles).toContain(appearance.title)
+      expect(appearance.accentColor).toBe('#1f6f5c')
+    })
+  })
+
+  it.each([86_400, 0])(
+    'rotate an identity secret (overlap %i s): every secret that was shown is live',
+    async (overlapSeconds) => {
+      await inEveryOrder(async (scheduler) => {
+        const { siteKey } = await test.newSite()
+        const [inUse] = (await installationOf(siteKey)).identitySecrets
+        const { rotateIdentitySecret, updateInstallation } = workspacesOn(scheduler)
+        const rotations = ['a', 'b', 'a'].map((name) =>
+          rotateIdentitySecret(siteKey, undefined, { operation: `${siteKey} ${name}`, overlapSeconds }),
+        )
+        const update = updateInstallation(siteKey, { enabled: false }, undefined)
+        const [shown] = await scheduler.waitFor(Promise.all([Promise.all(rotations), update]))
+        const installation = await installationOf(siteKey)
+        const live = installation.identitySecrets.map(({ kid, sealed }) => ({
+          kid,
+          secret: core.secretBox.open(sealed),
+        }))
+        expect(live).toEqual(expect.arrayContaining(shown))
+        expect(shown[0]).toEqual(shown[2])
+        expect(live).toHaveLength(3)
+        expect(live.map(({ kid }) => kid)).toContain(inUse!.kid)
+        expect(installation.enabled).toBe(false)
+      })
+    },
+  )
+
+  it('rotate a subscription’s secret, and every secret that was shown signs', async () => {
+    await inEveryOrder(async (scheduler) => {
+      const { subscriptions, subscription, shown } = await rotatedAtOnce(scheduler, 86_400)
+      for (const answer of shown) expect(subscriptions.secret(subscription, answer!)).toMatch(/^whsec_/)
+    })
+  })
+
+  it('rotate a subscription’s secret without an overlap, and each rotation takes effect once', async () => {
+    await inEveryOrder(async (scheduler) => {
+      const { subscriptions, subscription } = await rotatedAtOnce(scheduler, 0)
+      expect(subscriptions.secret(subscription, subscription.secrets[0]!.secretId)).toMatch(/^whsec_/)
+    })
+  })
+
+  it('update, enable and disable a subscription: all fields hold, and its deliveries follow its status', async () => {
+    await inEveryOrder(async (scheduler) => {
+      const { update } = subscriptionsOn(scheduler)
+      const { subscriptionId, by } = await newSubscription()
+      const leadId = await core.leads.capture({ workspaceId: by.workspaceId, source: 'test', fields: {} }, undefined)
+      await core.deliveries.createAttempt({ leadId, subscriptionId, idempotencyKey: subscriptionId }, by)
+      await scheduler.waitFor(
+        Promise.all([
+          update(subscriptionId, { mappedFields: ['name'] }, by),
+          update(subscriptionId, { status: 'disabled', automatic: true }, by),
+          update(subscriptionId, { status: 'enabled' }, by),
+          update(subscriptionId, { destinationUrl: 'https://b.example/', status: 'disabled' }, by),
+        ]),
+      )
+      const { subscription, heldDeliveries } = await core.leadSubscriptions.get(subscriptionId, by)
+      expect(subscription).toMatchObject({
+        mappedFields: ['name'],
+        automatic: true,
+        destinationUrl: 'https://b.example/',
+      })
+      expect(heldDeliveries).toBe(subscription.status === 'disabled' ? 1 : 0)
+    })
+  })
+
+  it('repeat a rotation with its key while the first call runs, and one secret comes of it', async () => {
+    await inEveryOrder(async (scheduler) => {
+      const { siteKey } = await test.newSite()
+      const workspaces = workspacesOn(scheduler)
+      const idempotency = createIdempotency(
+        scheduled(scheduler, createIdempotencyStore(core.database.collections)),
+        test.now,
+      )
+      const rotate = () =>
+        idempotency
+          .once({
+            scope: [siteKey],
+            key: 'k',
+            input: {},
+            keptFor: 60,
+            run: async (operation) => (await workspaces.rotateIdentitySecret(siteKey, undefined, { operation })).kid,
+          })
+          .then(
+            ({ result }) => result,
+            (error: Error) => error.message,
+          )
+      const answers = await scheduler.waitFor(Promise.all([rotate(), rotate(), rotate()]))
+      const { identitySecrets } = await installationOf(siteKey)
+      expect(identitySecrets).toHaveLength(2)
+      expect([identitySecrets[0]!.kid, 'OperationInProgress']).toEqual(expect.arrayContaining([...new Set(answers)]))
+    })
+  })
+})
+
+async function newSubscription() {
+  const { workspaceId } = await test.newSite()
+  const by = { subject: 'desk', workspaceId }
+  // An address, so that no name is asked for.
+  const settings = { workspaceId, destinationUrl: 'https://93.184.216.34/', mappedFields: [], automatic: false }
+  const { subscription } = await core.leadSubscriptions.create(settings, by)
+  return { subscriptionId: subscription.subscriptionId, by }
+}
+
+/** Two rotations, of which one runs twice. */
+async function rotatedAtOnce(scheduler: Scheduler, overlapSeconds: number) {
+  const subscriptions = subscriptionsOn(scheduler)
+  const { subscriptionId, by } = await newSubscription()
+  const rotations = ['a', 'b', 'a'].map((name) =>
+    subscriptions.rotateSecret(subscriptionId, overlapSeconds, by, `${subscriptionId} ${name}`),
+  )
+  const shown = (await scheduler.waitFor(Promise.all(rotations))).map(({ secretId }) => secretId)
+  const { subscription } = await core.leadSubscriptions.get(subscriptionId, by)
+  expect(shown[0]).toBe(shown[2])
+  expect(subscription.secrets.filter(({ expiresAt }) => expiresAt === undefined)).toHaveLength(1)
+  expect(subscription.audit.filter(({ action }) => action === 'secret_rotated')).toHaveLength(2)
+  return { subscriptions, subscription, shown }
+}
