@@ -43,7 +43,7 @@ const wakeups = { stateChanged: async () => {} }
 
 const workspacesOn = (scheduler: Scheduler) =>
   createWorkspaces({
-    store: scheduled(scheduler, core.workspaceStore),
+    store: scheduled(scheduler, core.stores.workspaces),
     directory: core.directory,
     secretBox: core.secretBox,
     plannedIds,
@@ -64,7 +64,7 @@ function subscriptionsOn(scheduler: Scheduler) {
       now: test.now,
     }),
     liveSubscriptions: { changed: async () => {} },
-    workspaceStore: core.workspaceStore,
+    workspaceStore: core.stores.workspaces,
     secretBox: core.secretBox,
     plannedIds,
     judgeDestination: async () => true,
@@ -75,7 +75,7 @@ function subscriptionsOn(scheduler: Scheduler) {
 const inEveryOrder = (run: (scheduler: Scheduler) => Promise<void>, numRuns = 40) =>
   fc.assert(fc.asyncProperty(fc.scheduler(), run), { numRuns })
 
-const installationOf = async (siteKey: string) => (await core.workspaceStore.findInstallations([siteKey]))[0]!
+const installationOf = async (siteKey: string) => (await core.stores.workspaces.findInstallations([siteKey]))[0]!
 
 describe('operators who write at the same time, in every order', { timeout: 120_000 }, () => {
   it('update different fields of an installation, and all of them hold', async () => {
