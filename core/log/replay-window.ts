@@ -12,12 +12,15 @@ export type ReplayVerdict =
   | { state: 'ready'; sequence: number; page?: LogEvent[] }
   | { state: 'reset_required'; reason: ResetReason; at: Date }
 
+/** After the greater of the two; the present end of the log when both are left out. */
+export interface StartPoint {
+  afterSequence?: number
+  lastEventId?: string
+}
+
 export interface ReplayWindow {
   /** Where a stream starts, or why it cannot (contract, section 4). */
-  judge(
-    conversationId: string,
-    log: { epoch: string; head: number; start: { afterSequence?: number; lastEventId?: string } },
-  ): Promise<ReplayVerdict>
+  judge(conversationId: string, log: { epoch: string; head: number; start: StartPoint }): Promise<ReplayVerdict>
   /** Sequence of the oldest event that is still replayed; 0 when there is none. */
   oldest(conversationId: string): Promise<number>
   /** Up to `replayPage` events after a place, in order. Small reads that are asked for at once share one query. */

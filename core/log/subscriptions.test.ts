@@ -12,14 +12,9 @@ import { createEventLog, type EventLog } from './event-log.ts'
 import type { LogEvent } from './log-events.ts'
 import { createLogHeads } from './log-heads.ts'
 import { operationKeys } from './operation-keys.ts'
-import { createReplayWindow } from './replay-window.ts'
-import {
-  createSubscriptions,
-  type EncodedEvent,
-  type StartPoint,
-  type Subscription,
-  type SubscriptionSink,
-} from './subscriptions.ts'
+import { createReplayWindow, type StartPoint } from './replay-window.ts'
+import type { EncodedEvent } from './stream-events.ts'
+import { createSubscriptions, type Subscription, type SubscriptionSink } from './subscriptions.ts'
 
 const { uri, name } = testDatabase()
 const logger = pino({ level: 'silent' })

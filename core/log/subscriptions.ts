@@ -4,16 +4,9 @@ import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { EventStore } from '../store/events.ts'
 import type { Session } from '../store/sessions.ts'
 import { createFeeds, type Feed } from './feeds.ts'
-import { encodeEvent, endsSession, type LogEvent, type SessionEndType } from './log-events.ts'
-import { type ReplayWindow, replayPage } from './replay-window.ts'
-
-/** An event as it goes out, encoded once for all its readers. */
-export interface EncodedEvent {
-  id: string
-  sequence: number
-  type: string
-  json: string
-}
+import { endsSession, type LogEvent, type SessionEndType } from './log-events.ts'
+import { type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
+import { concerns, type EncodedEvent, encodeFor, resetRequired } from './stream-events.ts'
 
 /** Where the frames of one gateway's subscriptions go. */
 export interface SubscriptionSink {
@@ -50,11 +43,6 @@ const replayBytes = 64 * 1024
 interface ReadPage {
   page: LogEvent[]
   through: number
-}
-
-export interface StartPoint {
-  afterSequence?: number
-  lastEventId?: string
 }
 
 export interface Subscriptions {
@@ -114,8 +102,7 @@ export function createSubscriptions({
 
   function encode(event: LogEvent, epoch: string): EncodedEvent {
     if (lastEncoded?.event !== event) {
-      const { sequence, type } = event
-      lastEncoded = { event, encoded: { id: `${epoch}-${sequence}`, sequence, type, json: encodeEvent(event) } }
+      lastEncoded = { event, encoded: encodeFor(event, epoch) }
     }
     return lastEncoded.encoded
   }
@@ -149,7 +136,7 @@ export function createSubscriptions({
         if (subscription.mode !== 'replaying') return
         for (const event of page) {
           bytes += send(subscription, event)
-          if (endsStream(event, subscription)) return end(subscription)
+          if (endsSession(event.type) && concerns(event, subscription.session)) return end(subscription)
           if (bytes >= replayBytes) break
         }
         if (bytes >= replayBytes) {
@@ -185,7 +172,7 @@ export function createSubscriptions({
   /** Sends one event of a replay if it is for the reader; its length. */
   function send(subscription: Subscription, event: LogEvent): number {
     subscription.position = event.sequence
-    if (!concerns(event, subscription)) {
+    if (!concerns(event, subscription.session)) {
       subscription.sink.advanced([subscription.id], event.sequence)
       return 0
     }
@@ -209,7 +196,7 @@ export function createSubscriptions({
         group = { heard: [], passed: [] }
         readers.set(subscription.sink, group)
       }
-      if (!concerns(event, subscription)) group.passed.push(subscription.id)
+      if (!concerns(event, subscription.session)) group.passed.push(subscription.id)
       else {
         group.heard.push(subscription.id)
         if (endsSession(event.type)) ended.push(subscription)
@@ -275,9 +262,7 @@ export function createSubscriptions({
       void replay(subscription)
     },
 
-    close(subscription) {
-      close(subscription)
-    },
+    close: (subscription) => void close(subscription),
 
     sessionIsOver(sessionId, type, event) {
       if (event) feeds.advanced(event.conversationId, event.sequence)
@@ -290,29 +275,5 @@ export function createSubscriptions({
     observe: (observer) => void observers.push(observer),
 
     checkSome: feeds.checkSome,
-  }
-}
-
-function endsStream(event: LogEvent, subscription: Subscription): boolean {
-  return endsSession(event.type) && concerns(event, subscription)
-}
-
-/** Events of one session go to that session's streams only; and visitors are not told that they are typing themselves. */
-function concerns({ sessionId, transient, data }: LogEvent, { session }: Subscription): boolean {
-  if (transient && data?.author?.kind === 'visitor') return false
-  return sessionId === undefined || sessionId === session.sessionId
-}
-
-function resetRequired(epoch: string, head: number, verdict: { reason: string; at: Date }): EncodedEvent {
-  return {
-    id: `${epoch}-${head}`,
-    sequence: head,
-    type: 'replay.reset.required',
-    json: JSON.stringify({
-      sequence: head,
-      type: 'replay.reset.required',
-      occurredAt: verdict.at.toISOString(),
-      data: { reason: verdict.reason, reauthenticationRequired: false },
-    }),
   }
 }

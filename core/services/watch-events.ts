@@ -8,7 +8,8 @@ import {
   WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
-import type { StartPoint, Subscription, SubscriptionSink } from '../log/subscriptions.ts'
+import type { StartPoint } from '../log/replay-window.ts'
+import type { Subscription, SubscriptionSink } from '../log/subscriptions.ts'
 import { toErrorInfo, toServiceError } from './connect-errors.ts'
 import { fromCredentials } from './visitor.ts'
 

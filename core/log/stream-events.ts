@@ -1,0 +1,36 @@
+import type { Session } from '../store/sessions.ts'
+import { encodeEvent, type LogEvent } from './log-events.ts'
+
+/** An event as it goes out, encoded once for all its readers. */
+export interface EncodedEvent {
+  id: string
+  sequence: number
+  type: string
+  json: string
+}
+
+export function encodeFor(event: LogEvent, epoch: string): EncodedEvent {
+  const { sequence, type } = event
+  return { id: `${epoch}-${sequence}`, sequence, type, json: encodeEvent(event) }
+}
+
+/** Whether a session's streams carry an event. Visitors are not told that they type, nor of events of other sessions. */
+export function concerns({ sessionId, transient, data }: LogEvent, session: Session): boolean {
+  if (transient && data?.author?.kind === 'visitor') return false
+  return sessionId === undefined || sessionId === session.sessionId
+}
+
+/** The event after which a client reads the history anew. */
+export function resetRequired(epoch: string, head: number, verdict: { reason: string; at: Date }): EncodedEvent {
+  return {
+    id: `${epoch}-${head}`,
+    sequence: head,
+    type: 'replay.reset.required',
+    json: JSON.stringify({
+      sequence: head,
+      type: 'replay.reset.required',
+      occurredAt: verdict.at.toISOString(),
+      data: { reason: verdict.reason, reauthenticationRequired: false },
+    }),
+  }
+}
