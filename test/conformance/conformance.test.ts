@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect } from 'vitest'
 import { testDatabase } from '../support/test-database.ts'
+import { assertionRules } from './assertions.ts'
 import { BASE } from './client.ts'
 import { commandRules } from './commands.ts'
 import { connectionRules } from './connections.ts'
@@ -40,6 +41,7 @@ describe('events', () => {
 })
 describe('identity, commands and conversations', () => {
   identityRules(suite)
+  assertionRules(suite)
   commandRules(suite, databases[0])
   conversationRules(suite)
 })
