@@ -55,24 +55,22 @@ const destinationUrl = 'https://93.184.216.34/hook'
 const desk = { subject: 'desk' }
 let scenes = 0
 
-async function bareScene(_cores: TestCores): Promise<Scene> {
-  const none = ''
-  return {
-    name: `Scene ${++scenes}`,
-    connectionId: none,
-    siteKey: none,
-    sessionId: none,
-    leadId: none,
-    subscriptionId: none,
-    attemptId: none,
-    deliveryId: none,
-    commandId: none,
-  }
+const nothing: Omit<Scene, 'name'> = {
+  connectionId: '',
+  siteKey: '',
+  sessionId: '',
+  leadId: '',
+  subscriptionId: '',
+  attemptId: '',
+  deliveryId: '',
+  commandId: '',
 }
+
+const bareScene = async (): Promise<Scene> => ({ ...nothing, name: `Scene ${++scenes}` })
 
 async function siteScene(cores: TestCores): Promise<Scene> {
   const { core, workspaceId } = cores
-  const scene = await bareScene(cores)
+  const scene = await bareScene()
   const { connectionId } = await core.workspaces.createConnection(workspaceId, scene.name, undefined)
   const { installation } = await core.workspaces.createInstallation(connectionId, { origins: [site] }, undefined)
   return { ...scene, connectionId, siteKey: installation.publicSiteKey }
@@ -83,7 +81,7 @@ async function leadScene(cores: TestCores): Promise<Scene> {
   const leadId = await core.leads.capture({ workspaceId, source: 'test', fields: {} }, undefined)
   const settings = { workspaceId, destinationUrl, mappedFields: [], automatic: false }
   const { subscription } = await core.leadSubscriptions.create(settings, desk)
-  return { ...(await bareScene(cores)), leadId, subscriptionId: subscription.subscriptionId }
+  return { ...(await bareScene()), leadId, subscriptionId: subscription.subscriptionId }
 }
 
 async function failedScene(cores: TestCores): Promise<Scene> {
@@ -116,7 +114,7 @@ async function failedScene(cores: TestCores): Promise<Scene> {
 
 async function sessionScene(cores: TestCores): Promise<Scene> {
   const { sessionId } = await cores.newSession()
-  return { ...(await bareScene(cores)), sessionId }
+  return { ...(await bareScene()), sessionId }
 }
 
 async function commandScene(cores: TestCores): Promise<Scene> {
@@ -129,6 +127,8 @@ async function commandScene(cores: TestCores): Promise<Scene> {
 }
 
 const collectionsOf = ({ core }: TestCores) => core.database.collections
+const installationOf = async (cores: TestCores, siteKey: string) =>
+  (await collectionsOf(cores).installations.findOne({ _id: siteKey }))!
 const idempotencyOf = (key: string | undefined) => (key === undefined ? {} : { idempotencyKey: key })
 const clientOperationOf = (key: string | undefined) => (key === undefined ? {} : { clientOperationId: key })
 
@@ -187,10 +187,8 @@ export const writes: Record<string, Write> = {
       await workspaces.updateInstallation({ siteKey, appearance: { title }, ...idempotencyOf(key) })
       return { id: siteKey }
     },
-    effects: async (cores, { siteKey }) =>
-      (await collectionsOf(cores).installations.findOne({ _id: siteKey }))!.operations?.length ?? 0,
-    state: async (cores, { siteKey }) =>
-      (await collectionsOf(cores).installations.findOne({ _id: siteKey }))!.appearance,
+    effects: async (cores, { siteKey }) => (await installationOf(cores, siteKey)).operations?.length ?? 0,
+    state: async (cores, { siteKey }) => (await installationOf(cores, siteKey)).appearance,
   },
   'WorkspaceService.RotateIdentitySecret': {
     isKeyed: true,
@@ -200,8 +198,7 @@ export const writes: Record<string, Write> = {
       const { identitySecret } = await workspaces.rotateIdentitySecret({ siteKey, ...overlap, ...idempotencyOf(key) })
       return { id: identitySecret?.kid, secret: identitySecret?.secret }
     },
-    effects: async (cores, { siteKey }) =>
-      (await collectionsOf(cores).installations.findOne({ _id: siteKey }))!.identitySecrets.length,
+    effects: async (cores, { siteKey }) => (await installationOf(cores, siteKey)).identitySecrets.length,
   },
   'LeadService.CaptureLead': {
     isKeyed: true,
