@@ -1,10 +1,9 @@
-import { createClient } from '@connectrpc/connect'
+import { createClient, createRouterTransport, type Interceptor } from '@connectrpc/connect'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { ConnectionStatus, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
-import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
 import type { CoreContext } from './context.ts'
-import { inMemoryTransport } from './server.ts'
+import { coreRouterOptions, coreRoutes } from './services/router.ts'
 import { site, type TestCores } from './test-core-context.ts'
 import { operatorScopes } from './workspaces/operator-scopes.ts'
 
@@ -12,7 +11,12 @@ import { operatorScopes } from './workspaces/operator-scopes.ts'
 export async function clientsOf(core: CoreContext, workspaceId: string | undefined) {
   const scopes = [...operatorScopes]
   const token = await core.access.issue({ subject: 'ada', scopes, ...(workspaceId && { workspaceId }) })
-  const transport = createAuthorizedTransport(inMemoryTransport(core), token)
+  const authorize: Interceptor = (next) => (request) => {
+    request.header.set('authorization', `Bearer ${token}`)
+    return next(request)
+  }
+  const options = { router: coreRouterOptions(core), transport: { interceptors: [authorize] } }
+  const transport = createRouterTransport(coreRoutes(core), options)
   return {
     workspaces: createClient(WorkspaceService, transport),
     leads: createClient(LeadService, transport),
@@ -100,14 +104,9 @@ async function failedScene(cores: TestCores): Promise<Scene> {
     onlyNew: false,
     signal: new AbortController().signal,
   })
+  const result = { durationMs: 1, facts: { status: 400 } }
   await core.deliveryResults.record(
-    claimed.map(({ deliveryId, attemptId, claimId }) => ({
-      deliveryId,
-      attemptId,
-      claimId,
-      durationMs: 1,
-      facts: { status: 400 },
-    })),
+    claimed.map(({ deliveryId, attemptId, claimId }) => ({ deliveryId, attemptId, claimId, ...result })),
   )
   return { ...scene, attemptId, deliveryId }
 }
@@ -119,10 +118,8 @@ async function sessionScene(cores: TestCores): Promise<Scene> {
 
 async function commandScene(cores: TestCores): Promise<Scene> {
   const scene = await sessionScene(cores)
-  const { content } = await cores.core.commands.requestNavigation(
-    { sessionId: scene.sessionId, url: `${site}/a` },
-    desk,
-  )
+  const request = { sessionId: scene.sessionId, url: `${site}/a` }
+  const { content } = await cores.core.commands.requestNavigation(request, desk)
   return { ...scene, commandId: content.commandId }
 }
 

@@ -125,8 +125,11 @@ describe('operators who write at the same time, in every order', { timeout: 120_
         }))
         expect(live).toEqual(expect.arrayContaining(shown))
         expect(shown[0]).toEqual(shown[2])
-        expect(live).toHaveLength(3)
-        expect(live.map(({ kid }) => kid)).toContain(inUse!.kid)
+        // Without an overlap the second rotation may end the secret that the first one replaced.
+        if (overlapSeconds > 0) {
+          expect(live).toHaveLength(3)
+          expect(live.map(({ kid }) => kid)).toContain(inUse!.kid)
+        }
         expect(installation.enabled).toBe(false)
       })
     },
