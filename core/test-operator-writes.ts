@@ -1,10 +1,9 @@
-import { createClient } from '@connectrpc/connect'
+import { createClient, createRouterTransport, type Interceptor } from '@connectrpc/connect'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { ConnectionStatus, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
-import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
 import type { CoreContext } from './context.ts'
-import { inMemoryTransport } from './server.ts'
+import { coreRouterOptions, coreRoutes } from './services/router.ts'
 import { site, type TestCores } from './test-core-context.ts'
 import { operatorScopes } from './workspaces/operator-scopes.ts'
 
@@ -12,7 +11,12 @@ import { operatorScopes } from './workspaces/operator-scopes.ts'
 export async function clientsOf(core: CoreContext, workspaceId: string | undefined) {
   const scopes = [...operatorScopes]
   const token = await core.access.issue({ subject: 'ada', scopes, ...(workspaceId && { workspaceId }) })
-  const transport = createAuthorizedTransport(inMemoryTransport(core), token)
+  const authorize: Interceptor = (next) => (request) => {
+    request.header.set('authorization', `Bearer ${token}`)
+    return next(request)
+  }
+  const options = { router: coreRouterOptions(core), transport: { interceptors: [authorize] } }
+  const transport = createRouterTransport(coreRoutes(core), options)
   return {
     workspaces: createClient(WorkspaceService, transport),
     leads: createClient(LeadService, transport),
@@ -55,24 +59,22 @@ const destinationUrl = 'https://93.184.216.34/hook'
 const desk = { subject: 'desk' }
 let scenes = 0
 
-async function bareScene(_cores: TestCores): Promise<Scene> {
-  const none = ''
-  return {
-    name: `Scene ${++scenes}`,
-    connectionId: none,
-    siteKey: none,
-    sessionId: none,
-    leadId: none,
-    subscriptionId: none,
-    attemptId: none,
-    deliveryId: none,
-    commandId: none,
-  }
+const nothing: Omit<Scene, 'name'> = {
+  connectionId: '',
+  siteKey: '',
+  sessionId: '',
+  leadId: '',
+  subscriptionId: '',
+  attemptId: '',
+  deliveryId: '',
+  commandId: '',
 }
+
+const bareScene = async (): Promise<Scene> => ({ ...nothing, name: `Scene ${++scenes}` })
 
 async function siteScene(cores: TestCores): Promise<Scene> {
   const { core, workspaceId } = cores
-  const scene = await bareScene(cores)
+  const scene = await bareScene()
   const { connectionId } = await core.workspaces.createConnection(workspaceId, scene.name, undefined)
   const { installation } = await core.workspaces.createInstallation(connectionId, { origins: [site] }, undefined)
   return { ...scene, connectionId, siteKey: installation.publicSiteKey }
@@ -83,7 +85,7 @@ async function leadScene(cores: TestCores): Promise<Scene> {
   const leadId = await core.leads.capture({ workspaceId, source: 'test', fields: {} }, undefined)
   const settings = { workspaceId, destinationUrl, mappedFields: [], automatic: false }
   const { subscription } = await core.leadSubscriptions.create(settings, desk)
-  return { ...(await bareScene(cores)), leadId, subscriptionId: subscription.subscriptionId }
+  return { ...(await bareScene()), leadId, subscriptionId: subscription.subscriptionId }
 }
 
 async function failedScene(cores: TestCores): Promise<Scene> {
@@ -102,33 +104,28 @@ async function failedScene(cores: TestCores): Promise<Scene> {
     onlyNew: false,
     signal: new AbortController().signal,
   })
+  const result = { durationMs: 1, facts: { status: 400 } }
   await core.deliveryResults.record(
-    claimed.map(({ deliveryId, attemptId, claimId }) => ({
-      deliveryId,
-      attemptId,
-      claimId,
-      durationMs: 1,
-      facts: { status: 400 },
-    })),
+    claimed.map(({ deliveryId, attemptId, claimId }) => ({ deliveryId, attemptId, claimId, ...result })),
   )
   return { ...scene, attemptId, deliveryId }
 }
 
 async function sessionScene(cores: TestCores): Promise<Scene> {
   const { sessionId } = await cores.newSession()
-  return { ...(await bareScene(cores)), sessionId }
+  return { ...(await bareScene()), sessionId }
 }
 
 async function commandScene(cores: TestCores): Promise<Scene> {
   const scene = await sessionScene(cores)
-  const { content } = await cores.core.commands.requestNavigation(
-    { sessionId: scene.sessionId, url: `${site}/a` },
-    desk,
-  )
+  const request = { sessionId: scene.sessionId, url: `${site}/a` }
+  const { content } = await cores.core.commands.requestNavigation(request, desk)
   return { ...scene, commandId: content.commandId }
 }
 
 const collectionsOf = ({ core }: TestCores) => core.database.collections
+const installationOf = async (cores: TestCores, siteKey: string) =>
+  (await collectionsOf(cores).installations.findOne({ _id: siteKey }))!
 const idempotencyOf = (key: string | undefined) => (key === undefined ? {} : { idempotencyKey: key })
 const clientOperationOf = (key: string | undefined) => (key === undefined ? {} : { clientOperationId: key })
 
@@ -187,10 +184,8 @@ export const writes: Record<string, Write> = {
       await workspaces.updateInstallation({ siteKey, appearance: { title }, ...idempotencyOf(key) })
       return { id: siteKey }
     },
-    effects: async (cores, { siteKey }) =>
-      (await collectionsOf(cores).installations.findOne({ _id: siteKey }))!.operations?.length ?? 0,
-    state: async (cores, { siteKey }) =>
-      (await collectionsOf(cores).installations.findOne({ _id: siteKey }))!.appearance,
+    effects: async (cores, { siteKey }) => (await installationOf(cores, siteKey)).operations?.length ?? 0,
+    state: async (cores, { siteKey }) => (await installationOf(cores, siteKey)).appearance,
   },
   'WorkspaceService.RotateIdentitySecret': {
     isKeyed: true,
@@ -200,8 +195,7 @@ export const writes: Record<string, Write> = {
       const { identitySecret } = await workspaces.rotateIdentitySecret({ siteKey, ...overlap, ...idempotencyOf(key) })
       return { id: identitySecret?.kid, secret: identitySecret?.secret }
     },
-    effects: async (cores, { siteKey }) =>
-      (await collectionsOf(cores).installations.findOne({ _id: siteKey }))!.identitySecrets.length,
+    effects: async (cores, { siteKey }) => (await installationOf(cores, siteKey)).identitySecrets.length,
   },
   'LeadService.CaptureLead': {
     isKeyed: true,

@@ -6,10 +6,6 @@ import { createIdempotency } from '../idempotency.ts'
 import type { IdPrefix } from '../ids.ts'
 import { createDeliveryHolds } from '../leads/delivery-holds.ts'
 import { createLeadSubscriptions } from '../leads/lead-subscriptions.ts'
-import { createDeliveryStore } from '../store/deliveries.ts'
-import { createDeliveryHoldStore } from '../store/delivery-holds.ts'
-import { createIdempotencyStore } from '../store/idempotency.ts'
-import { createLeadSubscriptionStore } from '../store/lead-subscriptions.ts'
 import { testCores } from '../test-cores.ts'
 import { createWorkspaces } from './workspaces.ts'
 
@@ -52,13 +48,12 @@ const workspacesOn = (scheduler: Scheduler) =>
   })
 
 function subscriptionsOn(scheduler: Scheduler) {
-  const { collections } = core.database
-  const store = scheduled(scheduler, createLeadSubscriptionStore(collections))
+  const store = scheduled(scheduler, core.stores.leadSubscriptions)
   return createLeadSubscriptions({
     store,
-    deliveries: createDeliveryStore(collections),
+    deliveries: core.stores.deliveries,
     holds: createDeliveryHolds({
-      store: scheduled(scheduler, createDeliveryHoldStore(collections)),
+      store: scheduled(scheduler, core.stores.deliveryHolds),
       subscriptions: store,
       announce() {},
       now: test.now,
@@ -130,8 +125,11 @@ describe('operators who write at the same time, in every order', { timeout: 120_
         }))
         expect(live).toEqual(expect.arrayContaining(shown))
         expect(shown[0]).toEqual(shown[2])
-        expect(live).toHaveLength(3)
-        expect(live.map(({ kid }) => kid)).toContain(inUse!.kid)
+        // Without an overlap the second rotation may end the secret that the first one replaced.
+        if (overlapSeconds > 0) {
+          expect(live).toHaveLength(3)
+          expect(live.map(({ kid }) => kid)).toContain(inUse!.kid)
+        }
         expect(installation.enabled).toBe(false)
       })
     },
@@ -179,10 +177,7 @@ describe('operators who write at the same time, in every order', { timeout: 120_
     await inEveryOrder(async (scheduler) => {
       const { siteKey } = await test.newSite()
       const workspaces = workspacesOn(scheduler)
-      const idempotency = createIdempotency(
-        scheduled(scheduler, createIdempotencyStore(core.database.collections)),
-        test.now,
-      )
+      const idempotency = createIdempotency(scheduled(scheduler, core.stores.idempotency), test.now)
       const rotate = () =>
         idempotency
           .once({
