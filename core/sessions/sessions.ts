@@ -5,12 +5,13 @@ import { newId } from '../ids.ts'
 import type { IdsKey } from '../keys/ids-key.ts'
 import { keyedHash } from '../keys/keyring.ts'
 import type { Wakeups } from '../log/wakeups.ts'
-import { field, locale, text, validate } from '../rules.ts'
+import { repairLocale } from '../repairs.ts'
+import { field, text, validate } from '../rules.ts'
 import type { ConversationStore } from '../store/conversations.ts'
 import type { Session, SessionStore } from '../store/sessions.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { firstGrantOf, newConversation, newSession, type SessionLifetimes } from './new-session.ts'
-import { minimisePageContext, type PageContext, pageContextIssues } from './page-context.ts'
+import { type PageContext, repairPageContext } from './page-context.ts'
 import type { Issued, Repeatable, SessionContent, SessionContents } from './session-content.ts'
 import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
 
@@ -37,7 +38,7 @@ export interface Sessions {
     scope: 'panel' | 'continuity'
     idempotencyKey: string
   }): Promise<Repeatable<{ sessionId: string; state: 'active' | 'closed' }>>
-  /** Keeps where the visitor is now, minimised. Errors: those of VisitorAccess.authorize, ValidationFailed. */
+  /** Keeps where the visitor is now, repaired. Errors: those of VisitorAccess.authorize. */
   reportPage(request: {
     credentials: VisitorCredentials
     pageContext: PageContext
@@ -77,8 +78,10 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       .slice(0, 32)}`
   }
 
-  async function start({ pageContext, ...request }: Omit<NewSession, 'idempotencyKey'>): Promise<Issued> {
+  async function start(request: Omit<NewSession, 'idempotencyKey'>): Promise<Issued> {
     const { origin, clientInstanceId } = request
+    const locale = repairLocale(request.locale ?? '')
+    const pageContext = request.pageContext && repairPageContext(request.pageContext, settings.pageContextMaxBytes)
     const { connectionId, workspaceId, publicSiteKey } = await workspaces.installationFor(request.publicSiteKey, origin)
     const visitorId = await visitorIdFor(connectionId, clientInstanceId)
     if (await store.isBanned(visitorId)) throw new ServiceError(ErrorCode.VISITOR_BANNED)
@@ -93,8 +96,8 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
         conversationId: newId('cnv'),
         visitorId,
         clientInstanceId,
-        ...(request.locale === undefined ? {} : { locale: request.locale }),
-        ...(pageContext && { pageContext: minimisePageContext(pageContext), pageContextAt: new Date(now()) }),
+        ...(locale === undefined ? {} : { locale }),
+        ...(pageContext && { pageContext, pageContextAt: new Date(now()) }),
       },
       now(),
       settings,
@@ -120,11 +123,7 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
   return {
     async create({ idempotencyKey, ...request }) {
       await workspaces.installationFor(request.publicSiteKey, request.origin)
-      validate(
-        field('/clientInstanceId', request.clientInstanceId, text(1, 128)),
-        field('/locale', request.locale, locale),
-        ...pageContextIssues('/pageContext', request.pageContext, settings.pageContextMaxBytes),
-      )
+      validate(field('/clientInstanceId', request.clientInstanceId, text(1, 128)))
       const { origin, ...input } = request
       const { result, replayed } = await idempotency.once({
         scope: ['POST /sessions', request.publicSiteKey, origin],
@@ -157,8 +156,8 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     async reportPage({ credentials, pageContext, idempotencyKey }) {
       const { session } = await access.authorize(credentials)
       const { sessionId } = session
-      validate(...pageContextIssues('', pageContext, settings.pageContextMaxBytes))
-      const keep = () => store.setPageContext(sessionId, minimisePageContext(pageContext), new Date(now()))
+      const kept = repairPageContext(pageContext, settings.pageContextMaxBytes)
+      const keep = async () => kept && store.setPageContext(sessionId, kept, new Date(now()))
       if (idempotencyKey === undefined) {
         await keep()
         return { replayed: false }

@@ -10,7 +10,7 @@ import {
   RenewSessionBody,
   SessionAnswer,
 } from '../schemas/sessions.ts'
-import { timeOf } from './proto-values.ts'
+import { timeOf, toAdvisory } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 
 /** POST /sessions, /sessions/renew, /sessions/close */
@@ -36,7 +36,12 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
     },
     async (request, reply) => {
       const { session, replayed } = await core.sessions.createSession(
-        { ...request.body, origin: request.headers.origin!, idempotencyKey: idempotencyKeyOf(request) },
+        {
+          ...request.body,
+          ...toAdvisory(request.body),
+          origin: request.headers.origin!,
+          idempotencyKey: idempotencyKeyOf(request),
+        },
         callOptions(request),
       )
       markReplayed(reply, replayed)

@@ -5,6 +5,7 @@ import { isOneSessionsEnd, toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter } from './events.ts'
 import type { Identity } from './identity.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
+import { minimized } from './page-context.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
@@ -62,7 +63,7 @@ export function createServiceClient(
   emitter: Emitter<WidgetEventMap> = createEmitter<WidgetEventMap>(),
 ) {
   const { emit } = emitter
-  const pageContext = () => options.pageContext?.()
+  const pageContext = () => minimized(options.pageContext?.())
   const platform: Platform = {
     fetch: (...request) => fetch(...request),
     clock: systemClock,
@@ -132,7 +133,7 @@ export function createServiceClient(
       if (!visit) throw new WidgetError('not_started')
       const body = sendable(text)
       if (body.trim() === '') throw new WidgetError('message_empty')
-      if (body.length > (config?.limits.bodyMaxLength ?? 4_000)) throw new WidgetError('message_too_long')
+      if ([...body].length > (config?.limits.bodyMaxLength ?? 4_000)) throw new WidgetError('message_too_long')
       const { locale } = options
       const message = visit.send({
         input: { clientOperationId: platform.newId(), body, contentType: 'text', locale, pageContext: pageContext() },
@@ -214,6 +215,7 @@ export function createServiceClient(
     const recalled = features.start()
     const current = createVisit({
       ...options,
+      pageContext,
       api,
       platform,
       records,
