@@ -5,7 +5,6 @@ import { isOneSessionsEnd, toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter } from './events.ts'
 import type { Identity } from './identity.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
-import { minimized } from './page-context.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
@@ -63,7 +62,7 @@ export function createServiceClient(
   emitter: Emitter<WidgetEventMap> = createEmitter<WidgetEventMap>(),
 ) {
   const { emit } = emitter
-  const pageContext = () => minimized(options.pageContext?.())
+  const pageContext = () => options.pageContext?.()
   const platform: Platform = {
     fetch: (...request) => fetch(...request),
     clock: systemClock,
@@ -215,7 +214,6 @@ export function createServiceClient(
     const recalled = features.start()
     const current = createVisit({
       ...options,
-      pageContext,
       api,
       platform,
       records,
