@@ -47,7 +47,7 @@ export function createResolver({
   return {
     async resolve(hostname, signal) {
       signal?.throwIfAborted()
-      const host = /^\[.*\]$/.test(hostname) ? hostname.slice(1, -1) : hostname
+      const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
       const family = isIP(host)
       // A colon is in no name, so this is an address, of whatever spelling.
       if (family === 0 && (host === '' || /[:%]/.test(host))) throw new DestinationBlockedError()
@@ -65,7 +65,7 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined):
   if (signal === undefined) return promise
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
+    signal.addEventListener('abort', abort)
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
   })
 }

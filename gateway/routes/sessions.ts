@@ -10,7 +10,7 @@ import {
   RenewSessionBody,
   SessionAnswer,
 } from '../schemas/sessions.ts'
-import { timeOf } from './proto-values.ts'
+import { timeOf, toAdvisory } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 
 /** POST /sessions, /sessions/renew, /sessions/close */
@@ -35,16 +35,13 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       },
     },
     async (request, reply) => {
+      const { body } = request
       const origin = request.headers.origin!
-      const { session, replayed } = await refusals.check(
-        request,
-        'site',
-        `${request.body.publicSiteKey} ${origin}`,
-        () =>
-          core.sessions.createSession(
-            { ...request.body, origin, idempotencyKey: idempotencyKeyOf(request) },
-            callOptions(request),
-          ),
+      const { session, replayed } = await refusals.check(request, 'site', `${body.publicSiteKey} ${origin}`, () =>
+        core.sessions.createSession(
+          { ...body, ...toAdvisory(body), origin, idempotencyKey: idempotencyKeyOf(request) },
+          callOptions(request),
+        ),
       )
       markReplayed(reply, replayed)
       // The answer carries credentials, though the route has no grant.

@@ -133,7 +133,7 @@ export function createServiceClient(
       if (!visit) throw new WidgetError('not_started')
       const body = sendable(text)
       if (body.trim() === '') throw new WidgetError('message_empty')
-      if (body.length > (config?.limits.bodyMaxLength ?? 4_000)) throw new WidgetError('message_too_long')
+      if ([...body].length > (config?.limits.bodyMaxLength ?? 4_000)) throw new WidgetError('message_too_long')
       const { locale } = options
       const message = visit.send({
         input: { clientOperationId: platform.newId(), body, contentType: 'text', locale, pageContext: pageContext() },

@@ -45,13 +45,19 @@ describe('the page a visitor is on', () => {
     const { client } = await started()
     client.updatePageContext({
       url: 'http://shop.test/cart?token=secret#pay',
+      title: '😀'.repeat(9_000),
       referrer: 'https://mail.test/inbox?id=7',
       viewport: { width: 390, height: 844 },
     })
     clock.advance(500)
     await until(() => reports().length === 1)
     expect(reports()).toEqual([
-      { url: 'http://shop.test/cart', referrer: 'https://mail.test', viewport: { width: 390, height: 844 } },
+      {
+        url: 'http://shop.test/cart',
+        title: '😀'.repeat(256),
+        referrer: 'https://mail.test',
+        viewport: { width: 390, height: 844 },
+      },
     ])
     client.stop()
   })
