@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import { createSecureServer, type ServerHttp2Session } from 'node:http2'
 import { request } from 'node:http'
+import { createSecureServer, type ServerHttp2Session } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { testCertificates } from './certificates.ts'
 

@@ -4,7 +4,7 @@ import { pagePlatform } from './ui/page-platform.ts'
 export { WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION } from './api.ts'
 export { type ClientErrorCode, WidgetError } from './errors.ts'
 export type { Emitter, Handler } from './events.ts'
-export type { Clock, Lifecycle, LifecycleSignal, Platform, Tabs, TabSlot } from './platform.ts'
+export type { Clock, Lifecycle, LifecycleSignal, Platform, TabSlot, Tabs } from './platform.ts'
 export type { KeyValueStorage, StorageMode } from './storage.ts'
 export type * from './types.ts'
 export type { ServiceClient, ServiceClientOptions }

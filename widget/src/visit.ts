@@ -1,8 +1,8 @@
 import type { Api } from './api.ts'
 import { createConversation } from './conversation.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
-import type { Emitter } from './events.ts'
 import { createEventStream } from './event-stream.ts'
+import type { Emitter } from './events.ts'
 import { createHistory } from './history.ts'
 import { createOutbox, type OutboxEntry } from './outbox.ts'
 import type { Platform } from './platform.ts'
@@ -189,7 +189,12 @@ export function createVisit(deps: VisitDeps) {
         session.end(failure && sessionEndOf(failure.code), failure?.code ?? 'realtime_terminal_failure')
       },
     })
-    const tab = createTabStream({ platform, session: `service.widget.${sessionId}`, open: stream.start, close: stream.stop })
+    const tab = createTabStream({
+      platform,
+      session: `service.widget.${sessionId}`,
+      open: stream.start,
+      close: stream.stop,
+    })
     return tab
   }
 }

@@ -61,10 +61,13 @@ export function createSuiteWorld({ serverUrl, fetch }: Surroundings) {
     /** Makes the server misbehave from now on. */
     set: (change: Scenario) => control('set', change),
     requests: (route: string) => control<Seen[]>('requests', route),
+    /** Streams that are open, of all sessions. */
     streams: () => control<number>('streams'),
     /** What is stored, conversation by conversation. */
     stored: () => control<ServiceMessage[][]>('messages'),
+    /** In the newest session's conversation. */
     agentSays: (body: string) => control('agentSays', body),
+    agentSaysToAll: (body: string) => control('agentSaysToAll', body),
     heartbeat: () => control('heartbeat'),
     cutStreams: () => control('cutStreams'),
     emit: (type: string) => control('emit', type),
