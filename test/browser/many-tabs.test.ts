@@ -1,47 +1,132 @@
 import type { Page } from 'playwright-core'
-import { beforeAll, describe, expect, it } from 'vitest'
-import { bubbles, openChat, openShop, type Shop, soon, untilOnline, untilSent, write } from '../support/shop.ts'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import {
+  bubbles,
+  openChat,
+  openShop,
+  type Shop,
+  type ShopVisit,
+  untilOnline,
+  untilSent,
+  write,
+} from '../support/shop.ts'
 import { freeze, setVisible } from '../support/tab-visibility.ts'
 import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
 
-const database = testDatabase()
 const tabCount = 10
+const stream = /^GET \S+\/widget\/events/
 let shop: Shop
+let visit: ShopVisit
 
-beforeAll(async () => {
-  shop = await openShop(database)
+afterEach(async () => {
+  expect(visit.complaints).toEqual([])
+  await visit.context.close()
 })
 
 /** Tabs of one browser, each with a session of its own and the chat open. */
 async function openTabs(count: number) {
-  const visit = await shop.visit()
+  visit = await shop.visit()
   const pages = [visit.page]
   while (pages.length < count) pages.push(await shop.openTab(visit))
   for (const page of pages) await openChat(page)
-  return { visit, pages }
+  return pages
 }
 
 async function conversationOf(page: Page) {
-  const session = await expect.poll(() => shop.sessionOf(page), soon).toBeTruthy()
-  void session
-  return (await shop.sessionOf(page))!.conversationId
+  const session = await until('a session', () => shop.sessionOf(page))
+  return session.conversationId
 }
 
-async function agentSays(page: Page, body: string) {
-  await shop.agentSays(await conversationOf(page), body)
-}
+const shows = (page: Page, body: string) => page.locator('[data-service-widget] .bubble', { hasText: body }).waitFor()
 
 describe('ten tabs of one browser over HTTP/1.1, each with a session of its own', () => {
+  const database = testDatabase()
+  beforeAll(async () => {
+    shop = await openShop(database)
+  })
+
   it('all visible: each sends, and each shows the answer within seconds', async () => {
-    const { visit, pages } = await openTabs(tabCount)
+    const pages = await openTabs(tabCount)
+    const conversations = await Promise.all(pages.map(conversationOf))
+    expect(new Set(conversations).size).toBe(tabCount)
     for (const [index, page] of pages.entries()) await write(page, `question ${index}`)
-    for (const [index, page] of pages.entries()) await untilSent(page, `question ${index}`)
+    await Promise.all(pages.map((page, index) => untilSent(page, `question ${index}`)))
     await Promise.all(pages.map(untilOnline))
-    for (const [index, page] of pages.entries()) await agentSays(page, `answer ${index}`)
+    for (const [index, id] of conversations.entries()) await shop.agentSays(id, `answer ${index}`)
+    await Promise.all(pages.map((page, index) => shows(page, `answer ${index}`)))
     const expected = pages.map((_, index) => [`question ${index}`, `answer ${index}`])
-    await expect.poll(() => Promise.all(pages.map(bubbles)), soon).toEqual(expected)
-    expect(new Set(await Promise.all(pages.map(conversationOf))).size).toBe(tabCount)
-    expect(visit.complaints).toEqual([])
-    await visit.context.close()
+    expect(await Promise.all(pages.map(bubbles))).toEqual(expected)
+    expect(shop.network.count(stream)).toBeLessThanOrEqual(2)
+  })
+
+  it('two visible, four hidden, four frozen: hidden ones send, and each shows all when it is seen', async () => {
+    const pages = await openTabs(tabCount)
+    const conversations = await Promise.all(pages.map(conversationOf))
+    const visible = pages.slice(0, 2)
+    const hidden = pages.slice(2, 6)
+    const rest = pages.slice(6)
+    for (const page of [...hidden, ...rest]) await setVisible(page, false)
+    const frozen = []
+    for (const page of rest) frozen.push(await freeze(page))
+    for (const [index, page] of [...visible, ...hidden].entries()) await write(page, `question ${index}`)
+    await Promise.all([...visible, ...hidden].map((page, index) => untilSent(page, `question ${index}`)))
+    await Promise.all(visible.map(untilOnline))
+    for (const [index, id] of conversations.entries()) await shop.agentSays(id, `answer ${index}`)
+    await Promise.all(visible.map((page, index) => shows(page, `answer ${index}`)))
+    expect(shop.network.count(stream)).toBe(2)
+
+    for (const { thaw } of frozen) await thaw()
+    for (const page of [...hidden, ...rest]) await setVisible(page, true)
+    await Promise.all(pages.map((page, index) => shows(page, `answer ${index}`)))
+    for (const page of rest) await write(page, 'awake')
+    await Promise.all(rest.map((page) => untilSent(page, 'awake')))
+  })
+
+  it('frozen while visible: the tabs give up their streams, and the others have them', async () => {
+    const pages = await openTabs(4)
+    await Promise.all(pages.map(untilOnline))
+    const frozen = []
+    for (const page of pages.slice(0, 2)) frozen.push(await freeze(page))
+    const awake = pages.slice(2)
+    await Promise.all(awake.map(untilOnline))
+    for (const page of awake) await shop.agentSays(await conversationOf(page), 'to the others')
+    await Promise.all(awake.map((page) => shows(page, 'to the others')))
+    await until('two streams', () => shop.network.count(stream) === 2)
+    for (const { thaw } of frozen) await thaw()
+  })
+
+  it('crashed or hanging with a stream: another tab takes the slot', async () => {
+    const pages = await openTabs(2)
+    await Promise.all(pages.map(untilOnline))
+    const [crashing, hanging] = pages as [Page, Page]
+    // Nothing comes back from either.
+    void hanging.evaluate('for (;;) {}').catch(() => {})
+    void crashing.goto('chrome://crash').catch(() => {})
+    const next = await shop.openTab(visit)
+    const last = await shop.openTab(visit)
+    for (const page of [next, last]) await openChat(page)
+    await Promise.all([next, last].map(untilOnline))
+    await write(last, 'anyone there?')
+    await untilSent(last, 'anyone there?')
+  })
+})
+
+describe('ten tabs of one browser over HTTP/2', () => {
+  const database = testDatabase()
+  beforeAll(async () => {
+    shop = await openShop(database, { http2: true })
+  })
+
+  it('each has a stream of its own, hidden tabs too', async () => {
+    const pages = await openTabs(tabCount)
+    await Promise.all(pages.map(untilOnline))
+    for (const page of pages.slice(2)) await setVisible(page, false)
+    for (const page of pages) await shop.agentSays(await conversationOf(page), 'to each')
+    await Promise.all(pages.map((page) => shows(page, 'to each')))
+    expect(shop.network.count(stream)).toBe(tabCount)
+    for (const page of pages) await write(page, 'to you')
+    await Promise.all(pages.map((page) => untilSent(page, 'to you')))
+    expect(shop.network.count(stream)).toBe(tabCount)
   })
 })
