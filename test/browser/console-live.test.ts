@@ -9,7 +9,6 @@ import { signAssertion } from '../support/assertion.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { freePort, startProcess } from '../support/processes.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { setVisible } from '../support/tab-visibility.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { type EventStream, startVisitor, type Visitor } from '../support/visitor.ts'
@@ -66,12 +65,12 @@ afterEach(async () => {
   await page.context().close()
 })
 
-async function signIn(tab = page) {
-  await tab.goto(`${demo.gatewayUrl}/console/`)
-  await tab.getByLabel('Workspace session').fill(demo.workspaceSession)
-  await tab.getByLabel('Your name').fill('Ada')
-  await tab.getByRole('button', { name: 'Sign in' }).click()
-  await tab.getByText('Live', { exact: true }).waitFor()
+async function signIn() {
+  await page.goto(`${demo.gatewayUrl}/console/`)
+  await page.getByLabel('Workspace session').fill(demo.workspaceSession)
+  await page.getByLabel('Your name').fill('Ada')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByText('Live', { exact: true }).waitFor()
 }
 
 const open = (path: string) => page.goto(`${demo.gatewayUrl}/console/${path}`)
@@ -239,30 +238,6 @@ describe('an operator and a visitor on the real stack', () => {
       .getByText(/The ban is lifted/)
       .waitFor()
     await newVisitor({ clientInstanceId })
-  })
-})
-
-describe('ten consoles of one browser over HTTP/1.1', () => {
-  it('are all live, show a new conversation within seconds, and open it', async () => {
-    const tabs = [page]
-    while (tabs.length < 10) {
-      const tab = await page.context().newPage()
-      await signIn(tab)
-      tabs.push(tab)
-    }
-    const visitor = await newVisitor()
-    const text = `Ten of you? ${randomUUID()}`
-    await visitor.send(text)
-    await Promise.all(tabs.map((tab) => tab.locator('.row', { hasText: text }).click()))
-    await Promise.all(tabs.map((tab) => tab.locator('.message.visitor', { hasText: text }).waitFor()))
-  })
-
-  it('a hidden one shows what it missed when it is seen', async () => {
-    await setVisible(page, false)
-    const visitor = await newVisitor()
-    await visitor.send('While you were away')
-    await setVisible(page, true)
-    await page.locator('.row', { hasText: 'While you were away' }).waitFor()
   })
 })
 

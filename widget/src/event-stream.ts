@@ -175,7 +175,6 @@ export function createEventStream(deps: EventStreamDeps) {
   }
 
   function onLifecycle(signal: LifecycleSignal) {
-    if (signal === 'pagehide' || signal === 'hidden') return
     // The browser is sure that there is no network, so nobody is told that the chat is online.
     if (signal === 'offline') return connection?.abort()
     if (pause.isWaiting()) {

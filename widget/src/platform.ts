@@ -21,7 +21,7 @@ export interface Lifecycle {
   /** False only where the browser is sure that there is no network. */
   isOnline(): boolean
   /** Left out, the page is always visible. */
-  isVisible?(): boolean
+  isHidden?(): boolean
 }
 
 /** The tabs of this browser whose pages have the same origin. They share slots, each held by one tab at a time. */

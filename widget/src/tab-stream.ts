@@ -57,7 +57,7 @@ export function createTabStream({ platform: { clock, lifecycle, tabs }, session,
     if (slot || isOpen) return
     const shares = sharesConnections()
     // The protocol may become known while the tab is hidden.
-    if (shares && lifecycle.isVisible?.() === false) return wait(join, patienceMs)
+    if (shares && lifecycle.isHidden?.()) return wait(join, patienceMs)
     const name = shares ? 'service.streams' : session
     slot = name ? tabs?.waitForSlot(name, shares ? slotsPerOrigin : slotsPerSession, onGranted, rejoin) : undefined
     if (slot) wait(slot.steal, patienceMs)

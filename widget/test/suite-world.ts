@@ -111,7 +111,7 @@ export function createSuiteWorld({ serverUrl, fetch }: Surroundings) {
     const { protocol = 'h2' } = setting
     const lifecycle: Lifecycle = {
       isOnline: () => network.online,
-      isVisible: () => isVisible,
+      isHidden: () => !isVisible,
       subscribe(listener) {
         listeners.add(listener)
         return () => listeners.delete(listener)
