@@ -65,35 +65,35 @@ describe('ten tabs of one browser over HTTP/1.1, each with a session of its own'
     const conversations = await Promise.all(pages.map(conversationOf))
     const visible = pages.slice(0, 2)
     const hidden = pages.slice(2, 6)
-    const rest = pages.slice(6)
-    for (const page of [...hidden, ...rest]) await setVisible(page, false)
     const frozen = []
-    for (const page of rest) frozen.push(await freeze(page))
+    for (const page of pages.slice(6)) frozen.push(await freeze(page))
+    for (const page of hidden) await setVisible(page, false)
     for (const [index, page] of [...visible, ...hidden].entries()) await write(page, `question ${index}`)
     await Promise.all([...visible, ...hidden].map((page, index) => untilSent(page, `question ${index}`)))
     await Promise.all(visible.map(untilOnline))
     for (const [index, id] of conversations.entries()) await shop.agentSays(id, `answer ${index}`)
     await Promise.all(visible.map((page, index) => shows(page, `answer ${index}`)))
-    expect(shop.network.count(stream)).toBe(2)
+    await until('two streams', () => shop.network.count(stream) === 2)
 
     for (const { thaw } of frozen) await thaw()
-    for (const page of [...hidden, ...rest]) await setVisible(page, true)
+    for (const page of hidden) await setVisible(page, true)
     await Promise.all(pages.map((page, index) => shows(page, `answer ${index}`)))
-    for (const page of rest) await write(page, 'awake')
-    await Promise.all(rest.map((page) => untilSent(page, 'awake')))
+    for (const page of pages) await write(page, 'awake')
+    await Promise.all(pages.map((page) => untilSent(page, 'awake')))
   })
 
-  it('frozen while visible: the tabs give up their streams, and the others have them', async () => {
-    const pages = await openTabs(4)
-    await Promise.all(pages.map(untilOnline))
+  it('frozen while they have the streams: they give them up, and the other tabs get them', async () => {
+    const holders = await openTabs(2)
+    await Promise.all(holders.map(untilOnline))
     const frozen = []
-    for (const page of pages.slice(0, 2)) frozen.push(await freeze(page))
-    const awake = pages.slice(2)
-    await Promise.all(awake.map(untilOnline))
-    for (const page of awake) await shop.agentSays(await conversationOf(page), 'to the others')
-    await Promise.all(awake.map((page) => shows(page, 'to the others')))
-    await until('two streams', () => shop.network.count(stream) === 2)
+    for (const page of holders) frozen.push(await freeze(page))
+    await until('no stream', () => shop.network.count(stream) === 0)
+    const page = await shop.openTab(visit)
+    await openChat(page)
+    await untilOnline(page)
+    await shop.agentSays(await conversationOf(holders[0]!), 'while you slept')
     for (const { thaw } of frozen) await thaw()
+    await shows(holders[0]!, 'while you slept')
   })
 
   it('crashed or hanging with a stream: another tab takes the slot', async () => {
@@ -109,6 +109,47 @@ describe('ten tabs of one browser over HTTP/1.1, each with a session of its own'
     await Promise.all([next, last].map(untilOnline))
     await write(last, 'anyone there?')
     await untilSent(last, 'anyone there?')
+  })
+})
+
+describe('visible tabs of several sites over HTTP/1.1, more than the browser has connections', () => {
+  const database = testDatabase()
+  beforeAll(async () => {
+    shop = await openShop(database)
+  })
+
+  it('all send and show their answers, since no stream is open for longer than a minute', async () => {
+    const { port } = new URL(shop.origin)
+    const origins = ['localhost', '127.0.0.1', 'a.localhost', 'b.localhost'].map((host) => `http://${host}:${port}`)
+    const { siteKey } = shop
+    await shop.operator.workspaces.updateInstallation({ siteKey, origins })
+    visit = await shop.visit()
+    await visit.page.close()
+    const pages: Page[] = []
+    for (const origin of [...origins, ...origins]) {
+      const page = await visit.context.newPage()
+      await page.clock.install()
+      await page.goto(origin)
+      pages.push(page)
+    }
+    // Eight tabs want eight streams. Six of them take all connections.
+    const all = Promise.all(
+      pages.map(async (page, index) => {
+        await openChat(page)
+        await write(page, `question ${index}`)
+        await untilSent(page, `question ${index}`)
+        await untilOnline(page)
+        await shop.agentSays(await conversationOf(page), `answer ${index}`)
+        await shows(page, `answer ${index}`)
+      }),
+    )
+    let isOver = false
+    const end = () => {
+      isOver = true
+    }
+    void all.then(end, end)
+    while (!isOver) for (const page of pages) await page.clock.runFor(1_000)
+    await all
   })
 })
 

@@ -27,6 +27,7 @@ export interface ShopVisit {
 
 export interface Shop {
   origin: string
+  siteKey: string
   operator: Operator
   /** What the browsers reach the gateway through. */
   network: TcpProxy
@@ -76,6 +77,7 @@ export async function openShop(database: TestDatabase, { http2 = false } = {}): 
 
   return {
     origin,
+    siteKey: demo.siteKey,
     operator,
     network,
 

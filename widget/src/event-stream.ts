@@ -66,6 +66,7 @@ export function createEventStream(deps: EventStreamDeps) {
     /** Opens the stream, or opens it again where it was stopped. */
     start() {
       current = {}
+      attempt = resets = 0
       unsubscribe = lifecycle.subscribe(onLifecycle)
       void run(current)
     },

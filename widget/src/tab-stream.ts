@@ -9,6 +9,11 @@ const slotsPerOrigin = 2
 const slotsPerSession = 5
 /** A stream stays open this long before a waiting tab gets its slot. Events that were missed arrive at once. */
 const turnMs = 1_500
+/**
+ * Even where no tab waits, the stream is closed and opened again after this time. Tabs of other origins, whose locks are not
+ * ours, may wait for one of the browser's connections, and the freed one is theirs first.
+ */
+const longestTurnMs = 60_000
 /** A tab that waited this long takes a slot away: its holder is frozen or hangs, or very many tabs wait. */
 const patienceMs = 15_000
 
@@ -29,6 +34,7 @@ export interface TabStreamDeps {
 export function createTabStream({ platform: { clock, lifecycle, tabs }, session, open, close }: TabStreamDeps) {
   let slot: TabSlot | undefined
   let isOpen = false
+  let openedAtMs = 0
   let timer: TimerId
   let unsubscribe = () => {}
 
@@ -45,7 +51,7 @@ export function createTabStream({ platform: { clock, lifecycle, tabs }, session,
 
     /** The stream is online. The turn begins here, so that a slow connection gets its events too. */
     onOnline() {
-      if (slot && isOpen) wait(endTurn, turnMs)
+      if (isOpen) wait(endTurn, turnMs)
     },
   }
 
@@ -79,16 +85,18 @@ export function createTabStream({ platform: { clock, lifecycle, tabs }, session,
 
   function onGranted() {
     isOpen = true
+    openedAtMs = clock.now()
     wait(endTurn, turnMs * 5)
     open()
   }
 
   async function endTurn() {
+    if (!sharesConnections()) return
     const held = slot
-    if (!held || !sharesConnections()) return
-    const isWanted = await held.isWanted()
-    if (slot !== held) return
-    if (isWanted) rejoin()
+    // The clock may have been set back.
+    const isOver = Math.abs(clock.now() - openedAtMs) >= longestTurnMs || (await held?.isWanted())
+    if (!isOpen || slot !== held) return
+    if (isOver) rejoin()
     else wait(endTurn, turnMs)
   }
 
