@@ -82,18 +82,22 @@ describe('ten tabs of one browser over HTTP/1.1, each with a session of its own'
     await Promise.all(pages.map((page) => untilSent(page, 'awake')))
   })
 
-  it('frozen while they have the streams: they give them up, and the other tabs get them', async () => {
-    const holders = await openTabs(2)
-    await Promise.all(holders.map(untilOnline))
-    const frozen = []
-    for (const page of holders) frozen.push(await freeze(page))
+  it('hidden, then frozen: no stream is left open, other tabs get theirs, and each shows all when it is seen', async () => {
+    const frozenPages = await openTabs(3)
+    await Promise.all(frozenPages.map(untilOnline))
+    for (const page of frozenPages) await setVisible(page, false)
     await until('no stream', () => shop.network.count(stream) === 0)
-    const page = await shop.openTab(visit)
-    await openChat(page)
-    await untilOnline(page)
-    await shop.agentSays(await conversationOf(holders[0]!), 'while you slept')
+    const frozen = []
+    for (const page of frozenPages) frozen.push(await freeze(page))
+    const others = [await shop.openTab(visit), await shop.openTab(visit)]
+    for (const page of others) await openChat(page)
+    await Promise.all(others.map(untilOnline))
+    const conversations = await Promise.all(frozenPages.map(conversationOf))
+    for (const id of conversations) await shop.agentSays(id, 'while you slept')
+
     for (const { thaw } of frozen) await thaw()
-    await shows(holders[0]!, 'while you slept')
+    for (const page of frozenPages) await setVisible(page, true)
+    await Promise.all(frozenPages.map((page) => shows(page, 'while you slept')))
   })
 
   it('crashed or hanging with a stream: another tab takes the slot', async () => {

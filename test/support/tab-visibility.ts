@@ -11,7 +11,10 @@ export async function setVisible(page: Page, isVisible: boolean) {
   `)
 }
 
-/** Hides a tab and freezes it: none of its timers and answers runs until it is thawed, which shows it again. */
+/**
+ * Hides a tab and freezes it: none of its timers and answers runs until it is thawed, which shows it again. A browser freezes
+ * a tab minutes after it was hidden; this does both at once, so a request that the page cancels then stays open.
+ */
 export async function freeze(page: Page): Promise<{ thaw(): Promise<void> }> {
   const devtools = await page.context().newCDPSession(page)
   // Playwright keeps every page focused, and a focused page is neither hidden nor frozen.
