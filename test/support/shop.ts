@@ -50,8 +50,8 @@ export interface Shop {
  * Gateway and core as processes of their own, the demo shop in this one, and a real browser between which the network can be
  * broken. Heartbeats come often, so that silence is noticed soon.
  */
-export async function openShop(database: TestDatabase, { http2 = false } = {}): Promise<Shop> {
-  const env = { HEARTBEAT_SECONDS: '2', RECONNECT_MAX_MS: '2000', RATE_LIMIT_FACTOR: '20' }
+export async function openShop(database: TestDatabase, { http2 = false, heartbeatSeconds = 2 } = {}): Promise<Shop> {
+  const env = { HEARTBEAT_SECONDS: `${heartbeatSeconds}`, RECONNECT_MAX_MS: '2000', RATE_LIMIT_FACTOR: '20' }
   const { demo, gateways, cores } = await startStack({ database, env })
   const operator = operatorOf(cores[0]!.url, demo.serviceToken)
   const network = await startTcpProxy(gateways[0]!.url)
