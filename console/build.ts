@@ -50,12 +50,12 @@ export async function buildConsoleIfStale(): Promise<BuiltFile[]> {
 /** Whether the page is missing or older than a source. */
 export async function isConsoleStale(): Promise<boolean> {
   const gen = '../proto/gen/service'
-  const [sources, contracts] = await Promise.all(
-    ['src', gen].map(async (name) =>
+  const [sources, contracts, widget] = await Promise.all(
+    ['src', gen, '../widget/src'].map(async (name) =>
       (await readdir(join(folder, name), { recursive: true })).map((file) => join(name, file)),
     ),
   )
-  const watched = [...sources!.filter((name) => !name.endsWith('.test.ts')), ...contracts!]
+  const watched = [...sources!, ...widget!].filter((name) => !name.endsWith('.test.ts')).concat(contracts!)
   const changed = await Promise.all(
     [...watched, 'index.html', 'vite.config.ts', 'build.ts'].map((name) => modifiedAt(join(folder, name))),
   )

@@ -26,6 +26,7 @@ describe('CORS', () => {
     })
     expect(response.status).toBe(204)
     expect(response.headers.get('access-control-allow-origin')).toBe(SITE)
+    expect(response.headers.get('timing-allow-origin')).toBe(SITE)
     expect(response.headers.get('access-control-max-age')).toBe('7200')
     expect(response.headers.get('vary')).toBe('Origin')
     expect(response.headers.get('access-control-allow-methods')).toContain('DELETE')

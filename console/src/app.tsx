@@ -1,4 +1,7 @@
 import { useEffect, useMemo } from 'preact/hooks'
+import { systemClock } from '../../widget/src/platform.ts'
+import { pageLifecycle } from '../../widget/src/ui/page-lifecycle.ts'
+import { createPageTabs } from '../../widget/src/ui/page-tabs.ts'
 import type { Announcer } from './announcer.ts'
 import type { Api } from './api.ts'
 import { type Console, ConsoleContext } from './console-context.ts'
@@ -39,6 +42,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
     const inbox = createInbox({
       api,
       me: () => session.displayName,
+      platform: { clock: systemClock, lifecycle: pageLifecycle, tabs: createPageTabs(location.origin) },
       now: Date.now,
       random: Math.random,
       nudges: window,

@@ -9,10 +9,14 @@ const REQUEST_HEADERS =
 const METHODS = 'GET, HEAD, POST, DELETE'
 const PREFLIGHT_MAX_AGE = '7200'
 
-/** Lets a page of this origin read the answer. Only for an origin that some installation allows. */
+/**
+ * Lets a page of this origin read the answer. Only for an origin that some installation allows. `Timing-Allow-Origin` lets it
+ * read the protocol of the connection: over HTTP/1.1 the widget limits its streams.
+ */
 function allowOrigin(reply: FastifyReply, origin: string): void {
   reply.header('access-control-allow-origin', origin)
   reply.header('access-control-expose-headers', EXPOSED_HEADERS)
+  reply.header('timing-allow-origin', origin)
 }
 
 /**

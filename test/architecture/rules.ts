@@ -13,7 +13,8 @@ const mayImport: Record<string, string[]> = {
   gateway: ['proto', 'core-client', 'observability', 'tls'],
   delivery: ['proto', 'core-client', 'destination', 'observability'],
   widget: [],
-  console: ['proto'],
+  // The stream slots of a browser's tabs.
+  console: ['proto', 'widget'],
 }
 
 /** Packages with one home, besides the bench, which has peers of the service made of them. */

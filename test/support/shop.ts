@@ -4,6 +4,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, expect } from 'vitest'
 import { createDemoSite } from '../../widget/demo/server.ts'
 import { launchChromium } from './chromium.ts'
+import { startHttp2Proxy } from './http2-proxy.ts'
 import { type Operator, operatorOf } from './operator.ts'
 import { startStack } from './stack.ts'
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
@@ -26,9 +27,14 @@ export interface ShopVisit {
 
 export interface Shop {
   origin: string
+  siteKey: string
   operator: Operator
   /** What the browsers reach the gateway through. */
   network: TcpProxy
+  /** One more tab in the browser of a visit, with a session of its own. */
+  openTab(visit: ShopVisit, path?: string): Promise<Page>
+  /** The session that a tab goes on with. */
+  sessionOf(page: Page): Promise<VisitSession | undefined>
   visit(path?: string): Promise<ShopVisit>
   /** An agent's message in a conversation. */
   agentSays(conversationId: string, body: string): Promise<unknown>
@@ -44,13 +50,14 @@ export interface Shop {
  * Gateway and core as processes of their own, the demo shop in this one, and a real browser between which the network can be
  * broken. Heartbeats come often, so that silence is noticed soon.
  */
-export async function openShop(database: TestDatabase): Promise<Shop> {
-  const env = { HEARTBEAT_SECONDS: '2', RECONNECT_MAX_MS: '2000', RATE_LIMIT_FACTOR: '20' }
+export async function openShop(database: TestDatabase, { http2 = false, heartbeatSeconds = 2 } = {}): Promise<Shop> {
+  const env = { HEARTBEAT_SECONDS: `${heartbeatSeconds}`, RECONNECT_MAX_MS: '2000', RATE_LIMIT_FACTOR: '20' }
   const { demo, gateways, cores } = await startStack({ database, env })
   const operator = operatorOf(cores[0]!.url, demo.serviceToken)
   const network = await startTcpProxy(gateways[0]!.url)
+  const secure = http2 ? await startHttp2Proxy(`http://localhost:${network.port}`) : undefined
   const site = await createDemoSite({
-    gatewayUrl: `http://localhost:${network.port}`,
+    gatewayUrl: secure ? `https://localhost:${secure.port}` : `http://localhost:${network.port}`,
     siteKey: demo.siteKey,
     identity: demo.identity,
   })
@@ -63,17 +70,23 @@ export async function openShop(database: TestDatabase): Promise<Shop> {
     await browser.close()
     site.closeAllConnections()
     site.close()
+    await secure?.close()
     await network.close()
   })
   let said = 0
 
   return {
     origin,
+    siteKey: demo.siteKey,
     operator,
     network,
 
     async visit(path = '/') {
-      const context = await browser.newContext({ locale: 'en-GB', viewport: { width: 1200, height: 800 } })
+      const context = await browser.newContext({
+        locale: 'en-GB',
+        viewport: { width: 1200, height: 800 },
+        ignoreHTTPSErrors: http2,
+      })
       const complaints: string[] = []
       let known: VisitSession | undefined
       context.on('console', (message) => {
@@ -94,6 +107,14 @@ export async function openShop(database: TestDatabase): Promise<Shop> {
         },
       }
     },
+
+    async openTab({ context }, path = '/') {
+      const page = await context.newPage()
+      await page.goto(origin + path)
+      return page
+    },
+
+    sessionOf: (page) => keptSession(page, demo.siteKey),
 
     agentSays(conversationId, body) {
       said += 1

@@ -12,6 +12,8 @@ export interface TcpProxy {
   thaw(): void
   /** Connections that are held back at this moment. */
   frozen(): number
+  /** Connections that are open and whose latest request begins like this. */
+  count(requests: RegExp): number
   close(): Promise<void>
 }
 
@@ -57,6 +59,7 @@ export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
       apply()
     },
     frozen: () => [...links].filter(({ request }) => requests?.test(request)).length,
+    count: (matching) => [...links].filter(({ request }) => matching.test(request)).length,
     async close() {
       for (const { toClient, toServer } of links) {
         toClient.destroy()

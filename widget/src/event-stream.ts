@@ -18,10 +18,6 @@ export interface EventStreamDeps {
   position: StreamPosition
   /** Makes one attempt; called with the position of that moment. */
   connect(position: StreamPosition, signal: AbortSignal): Promise<Response>
-  /** Every event as it comes, before anything is made of it. */
-  onHeard(event: StreamEvent): void
-  /** A heartbeat came. */
-  onBeat(): void
   /** An event not seen before, in order. */
   onEvent(event: StreamEvent): void
   onPosition(position: StreamPosition): void
@@ -32,7 +28,7 @@ export interface EventStreamDeps {
   onBehind(position: StreamPosition): Promise<boolean>
   /** The position is no longer good. Loads the history and answers where to go on from. */
   onReset(): Promise<StreamPosition>
-  onState(state: 'connecting' | 'online' | 'reconnecting'): void
+  onState(state: 'online' | 'reconnecting'): void
   /** A terminal event arrived. The stream has stopped. */
   onEnd(event: SessionEnd, code: string): void
   /** The service refuses the stream for good. The stream has stopped. */
@@ -56,7 +52,8 @@ export function createEventStream(deps: EventStreamDeps) {
   let comparedTo = position.sequence
   /** The position before a hole in the sequences, which may be nobody's event or a lost one. */
   let beforeHole: StreamPosition | undefined
-  let running = false
+  /** The run that is under way. A stream that was stopped and started again has another one. */
+  let current: object | undefined
   let attempt = 0
   let resets = 0
   let retryHintMs = 0
@@ -66,20 +63,21 @@ export function createEventStream(deps: EventStreamDeps) {
   let unsubscribe = () => {}
 
   return {
+    /** Opens the stream, or opens it again where it was stopped. */
     start() {
-      running = true
+      current = {}
+      attempt = resets = 0
       unsubscribe = lifecycle.subscribe(onLifecycle)
-      void run()
+      void run(current)
     },
     stop,
   }
 
-  async function run() {
-    deps.onState('connecting')
-    while (running) {
+  async function run(mine: object) {
+    while (current === mine) {
       const startedMs = clock.now()
       const failure = await connectOnce()
-      if (!running) return
+      if (current !== mine) return
       if (failure && !failure.retryable) return giveUp(failure)
       if (clock.now() - startedMs >= stableAfterMs) attempt = resets = 0
       deps.onState('reconnecting')
@@ -99,7 +97,7 @@ export function createEventStream(deps: EventStreamDeps) {
     let reset = false
     try {
       const response = await deps.connect(position, controller.signal)
-      if (!running || controller.signal.aborted) return undefined
+      if (controller.signal.aborted) return undefined
       deps.onState('online')
       await readEvents(response.body!, {
         onActivity: () => {
@@ -108,15 +106,11 @@ export function createEventStream(deps: EventStreamDeps) {
         onRetry: (ms) => {
           retryHintMs = ms
         },
-        onHeartbeat(last) {
-          deps.onBeat()
-          void compare(last, controller)
-        },
+        onHeartbeat: (last) => void compare(last, controller),
         // What could not be read is still in the history, if it was a message.
         onUnreadable: () => void deps.onBehind(position).catch(() => false),
         onEvent(event) {
-          if (!running || controller.signal.aborted || reset) return
-          deps.onHeard(event)
+          if (controller.signal.aborted) return
           if (event.type === 'replay.reset.required') {
             if (event.data.reauthenticationRequired === true) return end('replay.reset.required', reasonOf(event))
             reset = true
@@ -131,10 +125,12 @@ export function createEventStream(deps: EventStreamDeps) {
     } catch (error) {
       if (!controller.signal.aborted) return toWidgetError(error).status > 0 ? toWidgetError(error) : undefined
     } finally {
-      clock.clearTimeout(watchdog)
-      if (connection === controller) connection = undefined
+      if (connection === controller) {
+        clock.clearTimeout(watchdog)
+        connection = undefined
+      }
     }
-    if (reset && running) return await startOver()
+    if (reset && current) return await startOver(current)
     return undefined
   }
 
@@ -145,12 +141,14 @@ export function createEventStream(deps: EventStreamDeps) {
     deps.onPosition(position)
   }
 
-  async function startOver(): Promise<WidgetError | undefined> {
+  async function startOver(mine: object): Promise<WidgetError | undefined> {
     resets += 1
     if (resets > resetsBeforeGivingUp) giveUp(undefined)
     else
       try {
-        position = await deps.onReset()
+        const loaded = await deps.onReset()
+        if (current !== mine) return undefined
+        position = loaded
         comparedTo = position.sequence
         beforeHole = undefined
         deps.onPosition(position)
@@ -178,7 +176,6 @@ export function createEventStream(deps: EventStreamDeps) {
   }
 
   function onLifecycle(signal: LifecycleSignal) {
-    if (signal === 'pagehide') return
     // The browser is sure that there is no network, so nobody is told that the chat is online.
     if (signal === 'offline') return connection?.abort()
     if (pause.isWaiting()) {
@@ -201,7 +198,7 @@ export function createEventStream(deps: EventStreamDeps) {
   }
 
   function stop() {
-    running = false
+    current = undefined
     unsubscribe()
     clock.clearTimeout(watchdog)
     connection?.abort()

@@ -11,30 +11,38 @@ export interface Clock {
 }
 
 /**
- * What happens to the page: the network came or went, the page was shown again, left (it may be kept frozen for the
- * back button) or brought back.
+ * What happens to the page: the network came or went, the page was shown or hidden, left or frozen (`pagehide`), or brought
+ * back (`pageshow`).
  */
-export type LifecycleSignal = 'online' | 'offline' | 'visible' | 'pagehide' | 'pageshow'
+export type LifecycleSignal = 'online' | 'offline' | 'visible' | 'hidden' | 'pagehide' | 'pageshow'
 
 export interface Lifecycle {
   subscribe(listener: (signal: LifecycleSignal) => void): () => void
   /** False only where the browser is sure that there is no network. */
   isOnline(): boolean
+  /** Left out, the page is always visible. */
+  isHidden?(): boolean
 }
 
-/** The tabs of this browser that have the same page's origin. */
+/** The tabs of this browser whose pages have the same origin. They share slots, each held by one tab at a time. */
 export interface Tabs {
+  /** Whether requests to the service share one connection, as in HTTP/2. False until the first answer tells. */
+  isMultiplexed(): boolean
   /**
-   * Joins those that gather under a name. `onLead` is called once this tab is the only one that leads them, at once or when the
-   * one before has gone. Undefined where the browser has no such thing.
+   * Waits for one of `count` slots of this name. `onLost` is called when another tab steals it. Undefined where the browser
+   * has no locks; where the page may not use them, `onGranted` is called without a slot.
    */
-  join(name: string, onLead: () => void, onMessage: (message: unknown) => void): TabSeat | undefined
+  waitForSlot(name: string, count: number, onGranted: () => void, onLost: () => void): TabSlot | undefined
 }
 
-export interface TabSeat {
-  /** To all the others. */
-  post(message: unknown): void
-  leave(): void
+/** A slot that is waited for or held. */
+export interface TabSlot {
+  /** Whether a tab waits for a slot of this name. */
+  isWanted(): Promise<boolean>
+  /** Takes a slot away from its holder. */
+  steal(): void
+  /** Gives the slot back, or stops waiting for it. */
+  release(): void
 }
 
 /** Everything that comes from outside; the defaults are the browser's. */
@@ -46,7 +54,7 @@ export interface Platform {
   /** A new unguessable id, of letters, digits and `-`. */
   newId: () => string
   lifecycle: Lifecycle
-  /** Where it is missing, each tab has a stream of its own. */
+  /** Left out, each tab has a stream of its own, hidden tabs too. */
   tabs?: Tabs
   storage: KeyValueStorage
   /** A `fetch` that tells how much of the body is sent, from 0 to 1. Left out, `fetch` sends it and tells nothing. */

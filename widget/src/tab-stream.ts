@@ -1,48 +1,40 @@
-import { terminalEvents } from './errors.ts'
-import { createEventStream, type EventStreamDeps } from './event-stream.ts'
-import type { LifecycleSignal, Platform, TabSeat, TimerId } from './platform.ts'
-import type { SessionEnd, StreamEvent } from './types.ts'
+import type { LifecycleSignal, Platform, TabSlot, TimerId } from './platform.ts'
 
-/** So long a tab waits for the leading one to answer before it helps itself. */
-const answerWithinMs = 2_000
-/** Events that the leader keeps for a tab that comes a moment late. */
-const recentAtMost = 50
+/**
+ * Streams of one page origin over HTTP/1.1. A browser opens six connections to a host; the others are for calls, and for
+ * other origins of the same site.
+ */
+const slotsPerOrigin = 2
+/** The service allows six streams of one session and closes the oldest. One is left for a stream that is just ending. */
+const slotsPerSession = 5
+/** A stream stays open this long before a waiting tab gets its slot. Events that were missed arrive at once. */
+const turnMs = 1_500
+/**
+ * Even where no tab waits, the stream is closed and opened again after this time. Tabs of other origins, whose locks are not
+ * ours, may wait for one of the browser's connections, and the freed one is theirs first.
+ */
+const longestTurnMs = 60_000
+/** A tab that waited this long takes a slot away: its holder is frozen or hangs, or very many tabs wait. */
+const patienceMs = 15_000
 
-/** What tabs tell each other. Never a credential: every page of the origin can listen. */
-interface TabMessage {
-  /** A tab wants what came after this sequence. */
-  ask?: number
-  /** An event of the leader's stream, and the position that the leader had before it. */
-  event?: StreamEvent
-  after?: number
-  /** Where the leader's stream is. */
-  at?: { sequence: number; lastEventId?: string }
-  state?: StreamState
-}
-
-type StreamState = 'connecting' | 'online' | 'reconnecting'
-
-export interface TabStreamDeps extends Omit<EventStreamDeps, 'onHeard' | 'onBeat'> {
-  platform: EventStreamDeps['platform'] & Pick<Platform, 'tabs'>
-  /** The tabs of one session have one name, and no other tab has it. */
-  name: string
+export interface TabStreamDeps {
+  platform: Pick<Platform, 'clock' | 'lifecycle' | 'tabs'>
+  /** The tabs of one session have one name, and no other tab has it. Left out: over HTTP/2 there is no limit. */
+  session?: string
+  /** Opens the stream. It resumes where it was closed. */
+  open(): void
+  close(): void
 }
 
 /**
- * One event stream for all tabs of a session (a duplicated tab shares the session of the first). One tab leads: it has the
- * stream and passes on each event; the others follow, each with a position of its own. When the leader goes, another takes
- * over from where it is itself, so nothing is lost or doubled. A tab that finds itself behind and is not helped, or hears
- * nothing, opens a stream of its own, as does every tab of a browser without locks and channels.
+ * Decides when this tab has an event stream. Over HTTP/1.1 the tabs of an origin share a few slots: a hidden tab has none, and
+ * visible tabs take turns while others wait. Over HTTP/2 only the tabs of one session, which are duplicates, share slots.
+ * Without locks every visible tab has a stream.
  */
-export function createTabStream(deps: TabStreamDeps) {
-  const { clock, lifecycle, tabs } = deps.platform
-  let { position } = deps
-  let state: StreamState = 'connecting'
-  let stream: ReturnType<typeof createEventStream> | undefined
-  let seat: TabSeat | undefined
-  let leads = false
-  let asked = false
-  let recent: TabMessage[] = []
+export function createTabStream({ platform: { clock, lifecycle, tabs }, session, open, close }: TabStreamDeps) {
+  let slot: TabSlot | undefined
+  let isOpen = false
+  let openedAtMs = 0
   let timer: TimerId
   let unsubscribe = () => {}
 
@@ -51,134 +43,72 @@ export function createTabStream(deps: TabStreamDeps) {
       unsubscribe = lifecycle.subscribe(onLifecycle)
       join()
     },
-    stop,
+
+    stop() {
+      unsubscribe()
+      leave()
+    },
+
+    /** The stream is online. The turn begins here, so that a slow connection gets its events too. */
+    onOnline() {
+      if (isOpen) wait(endTurn, turnMs)
+    },
+  }
+
+  function sharesConnections() {
+    return tabs?.isMultiplexed() === false
   }
 
   function join() {
-    seat = tabs?.join(deps.name, lead, onMessage)
-    if (!seat) return goAlone()
-    deps.onState('connecting')
-    ask()
+    if (slot || isOpen) return
+    const shares = sharesConnections()
+    // The protocol may become known while the tab is hidden.
+    if (shares && lifecycle.isHidden?.()) return wait(join, patienceMs)
+    const name = shares ? 'service.streams' : session
+    slot = name ? tabs?.waitForSlot(name, shares ? slotsPerOrigin : slotsPerSession, onGranted, rejoin) : undefined
+    if (slot) wait(slot.steal, patienceMs)
+    else onGranted()
   }
 
   function leave() {
     clock.clearTimeout(timer)
-    stream?.stop()
-    seat?.leave()
-    seat = stream = undefined
-    leads = asked = false
+    if (isOpen) close()
+    isOpen = false
+    slot?.release()
+    slot = undefined
   }
 
-  function stop() {
-    unsubscribe()
+  function rejoin() {
     leave()
+    join()
   }
 
-  function lead() {
-    leads = true
-    goAlone()
-    tellPosition()
+  function onGranted() {
+    isOpen = true
+    openedAtMs = clock.now()
+    wait(endTurn, turnMs * 5)
+    open()
   }
 
-  function goAlone() {
+  async function endTurn() {
+    if (!sharesConnections()) return
+    const held = slot
+    // The clock may have been set back.
+    const isOver = Math.abs(clock.now() - openedAtMs) >= longestTurnMs || (await held?.isWanted())
+    if (!isOpen || slot !== held) return
+    if (isOver) rejoin()
+    else wait(endTurn, turnMs)
+  }
+
+  function wait(callback: () => void, ms: number) {
     clock.clearTimeout(timer)
-    if (stream) return
-    stream = createEventStream({
-      ...deps,
-      position,
-      onHeard(event) {
-        const message = { event, after: position.sequence }
-        recent = event.type === 'replay.reset.required' ? [] : [...recent.slice(1 - recentAtMost), message]
-        tell(message)
-      },
-      onBeat: tellPosition,
-      onPosition: moveTo,
-      onState(now) {
-        state = now
-        deps.onState(now)
-        tellPosition()
-      },
-      onEnd(event, code) {
-        stop()
-        deps.onEnd(event, code)
-      },
-      onFailure(failure) {
-        stop()
-        deps.onFailure(failure)
-      },
-    })
-    stream.start()
-  }
-
-  function tell(message: TabMessage) {
-    if (leads) seat?.post(message)
-  }
-
-  function tellPosition() {
-    tell({ at: position, state })
-  }
-
-  function moveTo(to: typeof position) {
-    position = to
-    deps.onPosition(to)
-  }
-
-  function onMessage(data: unknown) {
-    const { ask: from, event, after = 0, at, state: told } = data as TabMessage
-    if (from !== undefined) {
-      for (const message of recent) if (message.event!.sequence > from) tell({ ...message, state })
-      return tellPosition()
-    }
-    if (stream) return
-    wait(deps.settings.heartbeatMs * 3)
-    if (isOtherLog(event?.id ?? at?.lastEventId)) return goAlone()
-    if (event) return follow(event, after, told !== undefined)
-    if (told) deps.onState(told)
-    if (!at || at.sequence <= position.sequence) asked = false
-    else if (asked) goAlone()
-    else ask()
-  }
-
-  function follow(event: StreamEvent, after: number, late: boolean) {
-    if (terminalEvents.includes(event.type)) {
-      stop()
-      deps.onEnd(event.type as SessionEnd, event.type)
-    } else if (event.type === 'replay.reset.required') {
-      goAlone()
-    } else if (after > position.sequence) {
-      if (!asked) ask()
-    } else if (event.sequence > position.sequence) {
-      // Who typed a while ago is no news.
-      if (!late || !event.type.startsWith('typing.')) deps.onEvent(event)
-      moveTo({ lastEventId: event.id, sequence: event.sequence })
-    }
-  }
-
-  function ask() {
-    asked = true
-    seat?.post({ ask: position.sequence })
-    wait(answerWithinMs)
-  }
-
-  /** Waits for the leader to say something. */
-  function wait(ms: number) {
-    clock.clearTimeout(timer)
-    timer = clock.setTimeout(goAlone, ms)
-  }
-
-  function isOtherLog(id: string | undefined) {
-    const { lastEventId } = position
-    return id !== undefined && lastEventId !== undefined && epochOf(id) !== epochOf(lastEventId)
+    timer = clock.setTimeout(callback, ms)
   }
 
   function onLifecycle(signal: LifecycleSignal) {
-    // A page with a request, a lock or a channel is not kept for the back button, so all rests until the page is back.
+    // A page with a request or a lock is not kept for the back button, and a frozen page must not hold a slot.
     if (signal === 'pagehide') leave()
-    else if (signal === 'pageshow' && !seat && !stream) join()
-    else if (signal !== 'offline' && seat && !stream) ask()
+    else if (signal !== 'hidden') join()
+    else if (sharesConnections()) rejoin()
   }
-}
-
-function epochOf(id: string): string {
-  return id.slice(0, id.lastIndexOf('-'))
 }

@@ -1,6 +1,7 @@
 import type { Api } from './api.ts'
 import { createConversation } from './conversation.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { createEventStream } from './event-stream.ts'
 import type { Emitter } from './events.ts'
 import { createHistory } from './history.ts'
 import { createOutbox, type OutboxEntry } from './outbox.ts'
@@ -211,9 +212,8 @@ export function createVisit(deps: VisitDeps) {
 
   function openStream(sessionId: string, lastSequence: number) {
     const { heartbeatSeconds = 15, reconnectMinMs = 500, reconnectMaxMs = 20_000 } = deps.config()?.realtime ?? {}
-    return createTabStream({
+    const stream = createEventStream({
       platform,
-      name: `service.widget.${sessionId}`,
       settings: { heartbeatMs: heartbeatSeconds * 1_000, reconnectMinMs, reconnectMaxMs },
       position: session.notes().position ?? { sequence: lastSequence },
       connect: (position, signal) => withGrant((grant) => api.events(position, grant, signal)),
@@ -224,12 +224,26 @@ export function createVisit(deps: VisitDeps) {
       onPosition: (position) => session.remember({ position }),
       onBehind: (position) => history.fillFrom(position.sequence),
       onReset: async () => ({ sequence: await history.reload(true) }),
-      onState: deps.onConnection,
-      onEnd: session.end,
+      onState(state) {
+        if (state === 'online') tab.onOnline()
+        deps.onConnection(state)
+      },
+      onEnd(event, code) {
+        tab.stop()
+        session.end(event, code)
+      },
       onFailure(failure) {
+        tab.stop()
         emit('error', { code: 'realtime_terminal_failure', recoverable: false })
         session.end(failure && sessionEndOf(failure.code), failure?.code ?? 'realtime_terminal_failure')
       },
     })
+    const tab = createTabStream({
+      platform,
+      session: `service.widget.${sessionId}`,
+      open: stream.start,
+      close: stream.stop,
+    })
+    return tab
   }
 }

@@ -1,9 +1,12 @@
 import { type KeyValueStorage, storageFor } from '../src/storage.ts'
 import { assertionOf } from './assertion-of.ts'
 import { codeOf, type SuiteWorld, same } from './suite-world.ts'
+import { tabSuite } from './tab-suite.ts'
 
 /** What the headless client promises, played in Node and in Chromium alike. Each scenario has a world of its own. */
 export const clientSuite: Record<string, (world: SuiteWorld) => Promise<void>> = {
+  ...tabSuite,
+
   async 'a message written offline is taken in, said to be only that, and goes out once when the network is back'(
     world,
   ) {
@@ -220,95 +223,6 @@ export const clientSuite: Record<string, (world: SuiteWorld) => Promise<void>> =
     tab.signal('pageshow')
     await world.until(() => tab.bodies().length === 1)
     same(await world.streams(), 1)
-  },
-
-  async 'a duplicated tab shares the stream, and each message is in each tab once'(world) {
-    const first = world.tab()
-    await first.online()
-    const second = world.tab({ copyOf: first })
-    await second.online()
-    await world.agentSays('Hello, both')
-    first.client.sendMessage('From the first')
-    second.client.sendMessage('From the second')
-    const areSettled = () => [first, second].every((tab) => tab.states().join() === 'queued,queued,queued')
-    await world.until(areSettled)
-    same(await world.streams(), 1)
-    same(first.bodies(), second.bodies())
-    same([first.count('message.received'), second.count('message.received')], [1, 1])
-    same([first.count('message.accepted'), second.count('message.accepted')], [2, 2])
-    same((await world.stored()).flat().length, 3)
-  },
-
-  async 'a tab duplicated in mid-send does not double the message'(world) {
-    const first = world.tab()
-    await first.online()
-    await world.set({ stallSends: 1 })
-    first.client.sendMessage('Hello')
-    await world.until(async () => (await world.stalled()) === 1)
-    const second = world.tab({ copyOf: first })
-    await second.online()
-    await world.release()
-    await world.until(() => first.states().join() === 'queued' && second.states().join() === 'queued')
-    same([first.bodies(), second.bodies(), (await world.stored()).flat().length], [['Hello'], ['Hello'], 1])
-  },
-
-  async 'when the leading tab dies another takes the stream over, nothing lost and nothing doubled'(world) {
-    const first = world.tab()
-    await first.online()
-    const second = world.tab({ copyOf: first })
-    await second.online()
-    await world.agentSays('before')
-    await world.until(() => second.bodies().length === 1)
-    first.kill()
-    await world.agentSays('between')
-    await world.until(() => second.bodies().length === 2)
-    await world.agentSays('after')
-    await world.until(() => second.bodies().length === 3)
-    same([second.bodies(), second.count('message.received')], [['before', 'between', 'after'], 3])
-    same(await world.streams(), 1)
-  },
-
-  async 'a tab that comes a moment late is given what it missed'(world) {
-    const first = world.tab()
-    await first.online()
-    const copied = world.tab({ copyOf: first })
-    await world.agentSays('meanwhile')
-    await world.until(() => first.bodies().length === 1)
-    await copied.online()
-    await world.until(() => copied.bodies().length === 1)
-    await world.agentSays('now')
-    await world.until(() => copied.bodies().length === 2)
-    same([copied.bodies(), await world.streams()], [['meanwhile', 'now'], 1])
-  },
-
-  async 'a tab whose leader is frozen helps itself'(world) {
-    const first = world.tab()
-    await first.online()
-    const second = world.tab({ copyOf: first })
-    await second.online()
-    await world.set({ silentStreams: 1 })
-    await world.cutStreams()
-    await world.until(() => first.client.connection() === 'reconnecting')
-    first.clock.advance = () => {}
-    second.clock.advance(50_000)
-    await world.agentSays('Anyone there?')
-    second.clock.advance(50_000)
-    await world.until(() => second.bodies().length === 1)
-  },
-
-  async 'both tabs of a session renew it, and neither breaks the other'(world) {
-    const first = world.tab()
-    await first.online()
-    const second = world.tab({ copyOf: first })
-    await second.online()
-    for (const renewals of [2, 4]) {
-      for (const tab of [first, second]) tab.clock.advance(616_000)
-      await world.until(async () => (await world.requests('POST /sessions/renew')).length >= renewals)
-      await world.until(() => [first, second].every((tab) => (tab.clock.nextIn(300_000) ?? 0) > 0))
-    }
-    second.client.sendMessage('Still here')
-    await world.until(() => first.states().join() === 'queued' && second.states().join() === 'queued')
-    same([first.client.ended(), second.client.ended()], [undefined, undefined])
   },
 
   async 'a renewal whose answer is lost is repeated with the same key'(world) {

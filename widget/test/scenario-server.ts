@@ -309,6 +309,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
   function control({ call, siteKey, value }: { call: string; siteKey: SiteKey; value: unknown }): unknown {
     const site = siteOf(siteKey)
     const newest = [...(site?.sessions.values() ?? [])].at(-1)
+    const conversations = new Set([...(site?.sessions.values() ?? [])].map(({ conversation }) => conversation))
     const calls: Record<string, () => unknown> = {
       reset() {
         for (const one of sites.values())
@@ -322,9 +323,12 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
         for (const { conversation } of site!.sessions.values()) conversation.set(value as Scenario)
       },
       requests: () => requests.filter(({ method, path }) => `${method} ${path}` === value),
-      streams: () => newest?.conversation.streams.size ?? 0,
+      streams: () => [...conversations].reduce((sum, { streams }) => sum + streams.size, 0),
       messages: () => [...new Set([...site!.sessions.values()].map(({ conversation }) => conversation.messages))],
       agentSays: () => newest?.conversation.agentSays(String(value)),
+      agentSaysToAll() {
+        for (const conversation of conversations) conversation.agentSays(String(value))
+      },
       emit: () => newest?.conversation.emit(String(value)),
       heartbeat: () => newest?.conversation.heartbeat(),
       cutStreams: () => newest?.conversation.cutStreams(),

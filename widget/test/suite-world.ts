@@ -1,8 +1,8 @@
 import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../src/client-entry.ts'
-import type { Lifecycle, LifecycleSignal, TabSeat, Tabs } from '../src/platform.ts'
+import type { Lifecycle, LifecycleSignal, TabSlot, Tabs } from '../src/platform.ts'
 import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
 import type { ServiceMessage, WidgetErrorDetail, WidgetEventMap } from '../src/types.ts'
-import { pageTabs } from '../src/ui/page-tabs.ts'
+import { waitForSlot } from '../src/ui/page-tabs.ts'
 import { createManualClock, type ManualClock } from './manual-clock.ts'
 import type { Scenario, SiteKey } from './scenarios.ts'
 
@@ -27,6 +27,8 @@ export interface Tab {
   clock: ManualClock
   storage: KeyValueStorage
   network: { online: boolean }
+  /** Hides or shows the tab. */
+  setVisible(isVisible: boolean): void
   told: { name: string; payload: unknown }[]
   count(name: keyof WidgetEventMap): number
   errors(): string[]
@@ -59,10 +61,13 @@ export function createSuiteWorld({ serverUrl, fetch }: Surroundings) {
     /** Makes the server misbehave from now on. */
     set: (change: Scenario) => control('set', change),
     requests: (route: string) => control<Seen[]>('requests', route),
+    /** Streams that are open, of all sessions. */
     streams: () => control<number>('streams'),
     /** What is stored, conversation by conversation. */
     stored: () => control<ServiceMessage[][]>('messages'),
+    /** In the newest session's conversation. */
     agentSays: (body: string) => control('agentSays', body),
+    agentSaysToAll: (body: string) => control('agentSaysToAll', body),
     heartbeat: () => control('heartbeat'),
     cutStreams: () => control('cutStreams'),
     emit: (type: string) => control('emit', type),
@@ -89,26 +94,37 @@ export function createSuiteWorld({ serverUrl, fetch }: Surroundings) {
 
   /** A tab with a headless client. With the `storage` of another one it is that tab reloaded, with a `copyOf` its duplicate. */
   function tab(
-    setting: { storage?: KeyValueStorage; copyOf?: Tab; options?: Partial<ServiceClientOptions>; alone?: boolean } = {},
+    setting: {
+      storage?: KeyValueStorage
+      copyOf?: Tab
+      options?: Partial<ServiceClientOptions>
+      /** How the browser reaches the service. The tabs of other worlds do not share slots with these. */
+      protocol?: 'http/1.1' | 'h2' | 'http/1.1 without locks'
+      isVisible?: boolean
+    } = {},
   ): Tab {
     const clock = createManualClock()
     const storage = setting.storage ?? copyOf(setting.copyOf?.storage)
     const listeners = new Set<(signal: LifecycleSignal) => void>()
     const life = new AbortController()
-    const seats = new Set<TabSeat>()
+    const slots = new Set<TabSlot>()
     const network = { online: true }
+    let isVisible = setting.isVisible ?? true
+    const { protocol = 'h2' } = setting
     const lifecycle: Lifecycle = {
       isOnline: () => network.online,
+      isHidden: () => !isVisible,
       subscribe(listener) {
         listeners.add(listener)
         return () => listeners.delete(listener)
       },
     }
-    const seated: Tabs = {
-      join(...parts) {
-        const seat = pageTabs.join(...parts)
-        if (seat) seats.add(seat)
-        return seat
+    const ownTabs: Tabs = {
+      isMultiplexed: () => protocol === 'h2',
+      waitForSlot(...parts) {
+        const slot = protocol === 'http/1.1 without locks' ? undefined : waitForSlot(...parts)
+        if (slot) slots.add(slot)
+        return slot
       },
     }
     const livingFetch: typeof fetch = async (input, init) => {
@@ -131,7 +147,7 @@ export function createSuiteWorld({ serverUrl, fetch }: Surroundings) {
         lifecycle,
         random: () => 0.5,
         fetch: livingFetch,
-        ...(setting.alone ? {} : { tabs: seated }),
+        tabs: ownTabs,
         ...(setting.options?.storage ? {} : { storage: whileAlive(storage, life.signal) }),
       },
     })
@@ -153,6 +169,10 @@ export function createSuiteWorld({ serverUrl, fetch }: Surroundings) {
     ]
     for (const name of names) client.on(name, (payload) => told.push({ name, payload }))
 
+    function signal(signal: LifecycleSignal) {
+      for (const listener of [...listeners]) listener(signal)
+    }
+
     const made: Tab = {
       client,
       clock,
@@ -164,13 +184,15 @@ export function createSuiteWorld({ serverUrl, fetch }: Surroundings) {
         told.filter(({ name }) => name === 'error').map(({ payload }) => (payload as WidgetErrorDetail).code),
       bodies: () => client.messages().map(({ body }) => body),
       states: () => client.messages().map(({ state }) => state),
-      signal(signal: LifecycleSignal) {
-        for (const listener of [...listeners]) listener(signal)
+      signal,
+      setVisible(now) {
+        isVisible = now
+        signal(now ? 'visible' : 'hidden')
       },
       kill() {
         life.abort()
         listeners.clear()
-        for (const seat of seats) seat.leave()
+        for (const slot of slots) slot.release()
         clock.advance = () => {}
         tabs.splice(tabs.indexOf(made), 1)
         client.stop()

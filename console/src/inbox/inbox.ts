@@ -5,6 +5,7 @@ import {
   ConversationStatus,
   type InboxEvent,
 } from '#proto/messaging/v1/messaging_pb.js'
+import { createTabStream, type TabStreamDeps } from '../../../widget/src/tab-stream.ts'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
 import {
@@ -48,6 +49,8 @@ export interface InboxDependencies extends Pick<WatchOptions, 'now' | 'random' |
   api: Pick<Api, 'messaging'>
   /** The operator's name, for what is assigned to them. */
   me: () => string
+  /** The browser's tabs share connections, so not each of them has a stream all the time. */
+  platform: TabStreamDeps['platform']
 }
 
 const pageSize = 50
@@ -58,7 +61,7 @@ const statuses = {
 }
 
 /** The operator's inbox: lists after the stream is ready, and merges what it tells into what is listed. */
-export function createInbox({ api: { messaging }, me, now, random, nudges }: InboxDependencies): Inbox {
+export function createInbox({ api: { messaging }, me, platform, now, random, nudges }: InboxDependencies): Inbox {
   const filter = signal<InboxFilter>({ status: 'open', mine: false, text: '' })
   const entries = signal<Entries>(new Map())
   const link = signal<LinkState>({ name: 'connecting' })
@@ -68,7 +71,8 @@ export function createInbox({ api: { messaging }, me, now, random, nudges }: Inb
   const next = signal<Partial<Record<InboxFilter['status'], string | null>>>({})
   const followers = new Map<string, Set<ConversationFollower>>()
   let told = 0
-  let stopWatch = () => {}
+  let closeStream = () => {}
+  const tab = createTabStream({ platform, open: openStream, close: () => closeStream() })
   let stopStatus = () => {}
 
   async function list(status: InboxFilter['status'], pageToken?: string) {
@@ -110,6 +114,24 @@ export function createInbox({ api: { messaging }, me, now, random, nudges }: Inb
     for (const group of followers.values()) for (const follower of group) follower.missed()
   }
 
+  function openStream() {
+    closeStream = watchInbox({
+      messaging,
+      onReady: ready,
+      onChanged: changed,
+      onState(state) {
+        link.value = state
+        if (state.name === 'live') tab.onOnline()
+        if (state.name !== 'refused') return
+        loading.value = false
+        tab.stop()
+      },
+      now,
+      random,
+      nudges,
+    })
+  }
+
   return {
     filter,
     entries,
@@ -143,25 +165,14 @@ export function createInbox({ api: { messaging }, me, now, random, nudges }: Inb
       }
     },
     start() {
-      stopWatch = watchInbox({
-        messaging,
-        onReady: ready,
-        onChanged: changed,
-        onState: (state) => {
-          link.value = state
-          if (state.name === 'refused') loading.value = false
-        },
-        now,
-        random,
-        nudges,
-      })
+      tab.start()
       // A status that was not listed yet is, when it is first looked at.
       stopStatus = filter.subscribe(({ status }) => {
         if (link.peek().name === 'live' && next.peek()[status] === undefined) void list(status)
       })
     },
     stop() {
-      stopWatch()
+      tab.stop()
       stopStatus()
     },
   }

@@ -1,31 +1,63 @@
 import type { Tabs } from '../platform.ts'
 
-/** The tabs of this origin: a lock says who leads them, a channel carries what is told. */
-export const pageTabs: Tabs = {
-  join(name, onLead, onMessage) {
-    const { locks } = navigator
-    if (!locks || typeof BroadcastChannel !== 'function') return undefined
-    const channel = new BroadcastChannel(name)
-    channel.onmessage = ({ data }) => onMessage(data)
-    const waiting = new AbortController()
-    let release = () => {}
-    const held = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    // Rejects when the wait is aborted, and where the page may not use locks: then this tab never leads.
-    locks
-      .request(name, { signal: waiting.signal }, () => {
-        onLead()
-        return held
+/** The tabs of this page's origin. Resource Timing tells the protocol of the service's answers. */
+export function createPageTabs(serviceUrl: string): Tabs {
+  const { origin } = new URL(serviceUrl, location.href)
+  let isMultiplexed = false
+  const note = (entries: PerformanceEntryList) => {
+    for (const { name, nextHopProtocol } of entries as PerformanceResourceTiming[])
+      if (nextHopProtocol && name.startsWith(`${origin}/`)) isMultiplexed = /^h\d/.test(nextHopProtocol)
+  }
+  const observer = new PerformanceObserver((list) => note(list.getEntries()))
+  observer.observe({ type: 'resource', buffered: true })
+
+  return {
+    isMultiplexed() {
+      note(observer.takeRecords())
+      return isMultiplexed
+    },
+    waitForSlot,
+  }
+}
+
+/** Each slot is a lock. The browser releases it when its tab is closed or crashes. */
+export const waitForSlot: Tabs['waitForSlot'] = (name, count, onGranted, onLost) => {
+  const { locks } = navigator
+  if (!locks) return undefined
+  const waiting = new AbortController()
+  const { signal } = waiting
+  let isOver = false
+  let release: (() => void) | undefined
+
+  function request(index: number, options: LockOptions) {
+    let isHeld = false
+    const hold = () => {
+      if (isOver || release) return undefined
+      isHeld = true
+      waiting.abort()
+      return new Promise<void>((resolve) => {
+        release = resolve
+        onGranted()
       })
-      .catch(() => {})
-    return {
-      post: (message) => channel.postMessage(message),
-      leave() {
-        waiting.abort()
-        release()
-        channel.close()
-      },
     }
-  },
+    locks.request(`${name}.${index}`, options, hold).catch(() => {
+      if (isOver) return
+      if (isHeld) return onLost()
+      if (signal.aborted) return
+      // The page may not use locks.
+      waiting.abort()
+      onGranted()
+    })
+  }
+
+  for (let index = 0; index < count; index += 1) request(index, { signal })
+  return {
+    isWanted: async () => (await locks.query()).pending!.some((lock) => lock.name!.startsWith(`${name}.`)),
+    steal: () => request(Math.floor(Math.random() * count), { steal: true }),
+    release() {
+      isOver = true
+      waiting.abort()
+      release?.()
+    },
+  }
 }

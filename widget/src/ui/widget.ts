@@ -92,7 +92,7 @@ export function createWidget(
   locale = locale && wellFormed(locale)
   const emitter = createEmitter<WidgetEventMap>()
   const platform = {
-    ...pagePlatform(),
+    ...pagePlatform(options.apiBaseUrl),
     storage: storageFor(options.storage ?? 'session'),
     ...options.platform,
   }
