@@ -26,6 +26,7 @@ export interface ShopVisit {
 
 export interface Shop {
   origin: string
+  siteKey: string
   operator: Operator
   /** What the browsers reach the gateway through. */
   network: TcpProxy
@@ -69,6 +70,7 @@ export async function openShop(database: TestDatabase): Promise<Shop> {
 
   return {
     origin,
+    siteKey: demo.siteKey,
     operator,
     network,
 

@@ -98,9 +98,9 @@ export function createTabStream(deps: TabStreamDeps) {
         deps.onState(now)
         tellPosition()
       },
-      onEnd(event, code) {
+      onEnd(event) {
         stop()
-        deps.onEnd(event, code)
+        deps.onEnd(event)
       },
       onFailure(failure) {
         stop()
@@ -142,7 +142,7 @@ export function createTabStream(deps: TabStreamDeps) {
   function follow(event: StreamEvent, after: number, late: boolean) {
     if (terminalEvents.includes(event.type)) {
       stop()
-      deps.onEnd(event.type as SessionEnd, event.type)
+      deps.onEnd(event.type as SessionEnd)
     } else if (event.type === 'replay.reset.required') {
       goAlone()
     } else if (after > position.sequence) {
