@@ -68,11 +68,23 @@ describe('the built widget', () => {
   })
 
   it('has a headless client without a page', () => {
-    const texts = code(/^client\.js$/)
+    const texts = code(/^(client|chunks\/core)\.js$/)
     for (const text of texts) expect(text).not.toMatch(/attachShadow|createElement|querySelector/)
-    expect(texts).toHaveLength(1)
+    expect(texts).toHaveLength(2)
+  })
+
+  it.each(['index', 'client'])('exports exactly the documented names from %s.js', async (entry) => {
+    const exported = await import(join(widgetDist, `${entry}.js`))
+    expect(Object.keys(exported).sort()).toEqual((await documentedExports(entry)).sort())
   })
 })
+
+/** The names in the row of docs/widget.md that lists an entry's exports. */
+async function documentedExports(entry: string): Promise<string[]> {
+  const document = await readFile(fileURLToPath(new URL('../docs/widget.md', import.meta.url)), 'utf8')
+  const [, row = ''] = new RegExp(`^\\| \\S+ \\(\`dist/${entry}\\.js\`\\) \\| (.+) \\|$`, 'm').exec(document) ?? []
+  return [...row.matchAll(/`(\w+)`/g)].map(([, name]) => name!)
+}
 
 it('touches the page only in its user interface', async () => {
   const files = (await readdir(source, { recursive: true })).filter(

@@ -11,7 +11,10 @@ interface Output {
   chunkFileNames: string
   format?: 'es' | 'iife'
   chunks?: ReturnType<typeof oneFile>
-  /** Whether an entry may export more than its source does, so that what later parts need of it stays in it. */
+  /**
+   * `strict`: an entry exports what its source exports. `allow-extension`: it also exports what chunks import from it, under short
+   * names, so that it stays one file.
+   */
   signatures?: 'strict' | 'allow-extension'
   define?: Record<string, string>
 }
@@ -66,13 +69,12 @@ function outputOf({ input, define, format = 'es', chunks, signatures = 'strict',
   }
 }
 
-/** The package's entries: ES modules that share what they have in common, the languages apart. */
+/** The package's entries export the documented names only. The code that they share is in chunks. */
 export const packageBuild = outputOf({
   input: { index: 'src/index.ts', client: 'src/client-entry.ts' },
   entryFileNames: '[name].js',
   chunkFileNames: 'chunks/[name].js',
-  chunks: oneFile('client', /src\/(client|client-entry|pause|backoff|errors)\.ts$/),
-  signatures: 'allow-extension',
+  chunks: oneFile('core', /src\/(client|client-entry|pause|backoff|errors)\.ts$/),
 })
 
 /** What the script tag fetches when the chat is opened. Named after the content, so that it may be kept for ever. */

@@ -15,9 +15,9 @@ import {
 
 const { gateway, serve, visit, ask, askForScreenshot, showLongConversation, showEndedSession } = useWidget()
 
+/** What axe finds on the whole host page, which has landmarks of its own. */
 async function findings(page: Page): Promise<string[]> {
   const { violations, passes } = await new AxeBuilder({ page })
-    .include('[data-service-widget]')
     .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
     .analyze()
   expect(passes.length).toBeGreaterThan(5)

@@ -101,13 +101,6 @@ describe('the script tag', () => {
     expect(await page.getByText('Chat did not load').count()).toBe(0)
   })
 
-  it('stands in its own colours where the configuration cannot be had, and tells why when opened', async () => {
-    const { page } = await visit({ siteKey: 'pk_unknown' })
-    await launcher(page).click()
-    await page.getByText('Chat is not available at the moment.').waitFor()
-    expect(await field(page).isVisible()).toBe(false)
-  })
-
   it('goes on by itself where the tab has a session, and counts what came meanwhile over a change of page', async () => {
     const { page, complaints } = await visit()
     await launcher(page).click()

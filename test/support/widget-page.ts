@@ -73,7 +73,9 @@ export async function openWidgetPage(options: WidgetPageOptions): Promise<Widget
       <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
       ${options.head ?? ''}<script src="/page.js"></script>
       <script src="${gateway.url}/widget.js" data-site-key="${siteKey}" ${attributes} defer></script></head>
-      <body><main><h1>A page</h1>${options.body ?? '<p>With a chat on it.</p>'}</main></body></html>`
+      <body><header><p>A shop</p></header><nav aria-label="Shop"><a href="/">Lamps</a></nav>
+      <main><h1>A page</h1>${options.body ?? '<p>With a chat on it.</p>'}</main>
+      <aside aria-label="Offers"><p>An offer</p></aside><footer><p>Imprint</p></footer></body></html>`
     const policy = [
       "default-src 'none'",
       `script-src 'self' ${gateway.url}`,

@@ -1,8 +1,9 @@
-import { WidgetError } from './errors.ts'
+import { packageCode, WidgetError } from './errors.ts'
 import type { MessageInput } from './outbox.ts'
 import type { Clock } from './platform.ts'
 import type { StreamPosition } from './session-record.ts'
-import type { AcceptedMessage, FieldIssue, HistoryPage, PageContext, SessionContent, WidgetConfig } from './types.ts'
+import type { PageContext, SessionContent, WidgetConfig } from './types.ts'
+import type { AcceptedMessage, ErrorEnvelope, HistoryPage } from './wire.ts'
 
 /** Base path of every route (section 9 of the specification). */
 export const WIDGET_PUBLIC_API_PREFIX = '/api/integrations/v1/widget'
@@ -30,6 +31,8 @@ export interface RequestParts {
   signal?: AbortSignal
   /** Bytes as they are, in place of `body`; their type is among the headers. */
   raw?: Blob
+  /** A field that the service's answer always has. An answer without it is somebody else's. */
+  field?: string
 }
 
 /** Numbers alone: which page of the history. */
@@ -40,40 +43,44 @@ export type Api = ReturnType<typeof createApi>
 
 /**
  * The routes of the Widget API that every chat uses (section 4.1 of the specification). Each call makes one attempt and
- * rejects with a `WidgetError`; who calls decides on retries. Credentials travel in headers and bodies only. The
+ * rejects with a `WidgetError`; the caller decides on retries. Credentials travel in headers and bodies only. The
  * browser itself adds `Origin`.
+ *
+ * An answer that does not come from the service (a proxy's 404, the page of a captive portal) says nothing about the
+ * operation: it is a retryable `unexpected_response`, whatever its status.
  */
 export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
   const base = apiBaseUrl.replace(/\/+$/, '') + WIDGET_PUBLIC_API_PREFIX
 
-  const post = <Answer>(path: string, body: object, idempotencyKey?: string, grant?: string) =>
-    call<Answer>({ method: 'POST', path, body, idempotencyKey, grant })
+  const post = <Answer>(path: string, field: string, body: object, idempotencyKey: string, grant?: string) =>
+    call<Answer>({ method: 'POST', path, field, body, idempotencyKey, grant })
 
   return {
-    /** One call of any JSON route. Resolves to undefined where the answer has no body. */
+    /** One call of any JSON route. Resolves to undefined for an answer without a body. */
     call,
 
     /** One attempt without a limit of time, by a `fetch` of another kind if given. Rejects unless the answer is a success. */
     exchange,
 
-    config: (siteKey: string) => call<WidgetConfig>({ method: 'GET', path: `/config/${encodeURIComponent(siteKey)}` }),
+    config: (siteKey: string) =>
+      call<WidgetConfig>({ method: 'GET', path: `/config/${encodeURIComponent(siteKey)}`, field: 'capabilities' }),
 
     createSession: (
       input: { publicSiteKey: string; clientInstanceId: string; locale?: string; pageContext?: PageContext },
       idempotencyKey: string,
-    ) => post<SessionContent>('/sessions', input, idempotencyKey),
+    ) => post<SessionContent>('/sessions', 'accessGrant', input, idempotencyKey),
 
     renewSession: (
       input: { sessionId: string; renewalToken: string; lastSeenEventId?: string },
       grant: string,
       idempotencyKey: string,
-    ) => post<SessionContent>('/sessions/renew', input, idempotencyKey, grant),
+    ) => post<SessionContent>('/sessions/renew', 'accessGrant', input, idempotencyKey, grant),
 
     sendMessage: (input: MessageInput, grant: string) =>
-      post<AcceptedMessage>('/messages', input, input.clientOperationId, grant),
+      post<AcceptedMessage>('/messages', 'messageId', input, input.clientOperationId, grant),
 
     history: (range: HistoryRange, grant: string) =>
-      call<HistoryPage>({ method: 'GET', path: '/messages', query: range, grant }),
+      call<HistoryPage>({ method: 'GET', path: '/messages', field: 'messages', query: range, grant }),
 
     /** Opens the event stream: resolves once the headers of a 200 stream are there; its body is still to be read. */
     async events({ sequence, lastEventId }: StreamPosition, grant: string, signal: AbortSignal): Promise<Response> {
@@ -83,7 +90,7 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream')
       if (isStream && response.body) return response
       void response.body?.cancel().catch(() => {})
-      throw new WidgetError('unexpected_response', { status: response.status, retryable: true })
+      throw foreign(response.status)
     },
   }
 
@@ -92,12 +99,13 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     const timer = clock.setTimeout(() => controller.abort(), requestTimeoutMs)
     try {
       const response = await exchange({ ...parts, signal: controller.signal })
-      return (response.status === 204 ? undefined : await response.json()) as Answer
+      const answer = response.status === 204 ? undefined : await response.json()
+      if (parts.field && answer[parts.field] === undefined) throw foreign(response.status)
+      return answer
     } catch (error) {
       if (controller.signal.aborted) throw new WidgetError('timeout', { retryable: true })
-      if (error instanceof WidgetError) throw error
-      // The answer was cut off or is not JSON: the operation may have been done, so the same one is worth repeating.
-      throw new WidgetError('unexpected_response', { retryable: true })
+      // Otherwise the answer was cut off or is not JSON. The operation may have been done; a repeat finds out.
+      throw error instanceof WidgetError ? error : foreign()
     } finally {
       clock.clearTimeout(timer)
     }
@@ -108,9 +116,7 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     if (parts.grant) headers.Authorization = `Bearer ${parts.grant}`
     if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
     if (parts.body) headers['Content-Type'] = 'application/json'
-    const query = Object.entries(parts.query ?? {})
-      .map((pair) => pair.join('='))
-      .join('&')
+    const query = String(new URLSearchParams(parts.query as Record<string, never>))
 
     let response: Response
     try {
@@ -120,7 +126,7 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
         body: parts.raw ?? (parts.body && JSON.stringify(parts.body)),
         signal: parts.signal,
         credentials: 'omit',
-        cache: parts.path.startsWith('/config/') ? 'default' : 'no-store',
+        cache: parts.grant ? 'no-store' : 'default',
         // A grant must not be carried along to wherever a redirect points.
         redirect: 'error',
       })
@@ -134,20 +140,14 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
 
 async function errorOf(response: Response): Promise<WidgetError> {
   const { status, headers } = response
-  const envelope = ((await response.json().catch(() => undefined)) ?? {}) as Record<string, unknown>
-  const { code, retryable, terminal, retryAfter, correlationId, issues } = envelope
-  const asked = typeof retryAfter === 'number' ? retryAfter : Number(headers.get('Retry-After') ?? Number.NaN)
-  const retryAfterMs = asked >= 0 ? asked * 1_000 : undefined
-  if (typeof code !== 'string' || typeof retryable !== 'boolean' || typeof terminal !== 'boolean') {
-    const mayPass = status === 429 || status === 408 || status >= 500
-    return new WidgetError('unexpected_response', { status, retryable: mayPass, retryAfterMs })
-  }
-  return new WidgetError(code, {
-    status,
-    retryable,
-    terminal,
-    retryAfterMs,
-    ...(typeof correlationId === 'string' && { correlationId }),
-    ...(Array.isArray(issues) && { issues: issues as FieldIssue[] }),
-  })
+  const envelope = await response.json().catch(() => undefined)
+  const { code, retryAfter = headers.get('Retry-After'), ...rest } = (envelope ?? {}) as Partial<ErrorEnvelope>
+  const retryAfterMs = Number(retryAfter) * 1_000 || undefined
+  if (!code || rest.terminal === undefined) return foreign(status, retryAfterMs)
+  return new WidgetError(packageCode(code), { ...rest, status, retryAfterMs })
+}
+
+/** For an answer that is not the service's. */
+function foreign(status = 0, retryAfterMs?: number): WidgetError {
+  return new WidgetError('unexpected_response', { status, retryable: true, retryAfterMs })
 }

@@ -14,5 +14,5 @@ export interface BackoffRange {
  */
 export function backoffDelay(attempt: number, range: BackoffRange, random: () => number): number {
   const ceiling = Math.min(range.maxMs, range.minMs * 2 ** (attempt + 1))
-  return range.minMs + random() * Math.max(0, ceiling - range.minMs)
+  return range.minMs + random() * (ceiling - range.minMs)
 }

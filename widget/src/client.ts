@@ -1,12 +1,13 @@
 import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
-import { loadConfig } from './config.ts'
-import { isOneSessionsEnd, toWidgetError, WidgetError } from './errors.ts'
+import { isOneSessionsEnd, sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter } from './events.ts'
 import type { Identity } from './identity.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
 import type { OutboxEntry } from './outbox.ts'
+import { createPause } from './pause.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
+import { retrying } from './retrying.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
 import { type StorageMode, storageFor } from './storage.ts'
@@ -47,6 +48,12 @@ export type ServiceClient = ReturnType<typeof createServiceClient>
 
 const notStarted = () => Promise.reject(new WidgetError('not_started'))
 
+/** Between two attempts to fetch the configuration. */
+const configRange = { minMs: 500, maxMs: 30_000 }
+/** The chat begins without the configuration after so many failures, or when the service asks for a longer wait. */
+const configFailuresAtMost = 3
+const configWaitAtMostMs = 5_000
+
 /** A draft is kept up to this length. */
 const longestDraft = 16_384
 
@@ -64,6 +71,8 @@ export function createServiceClient(
 ) {
   const { emit } = emitter
   const pageContext = () => options.pageContext?.()
+  const session = (): SessionView | undefined => visit?.view()
+  const messages = (): readonly WidgetMessage[] => visit?.conversation.messages.all() ?? []
   const platform: Platform = {
     fetch: (...request) => fetch(...request),
     clock: systemClock,
@@ -82,14 +91,16 @@ export function createServiceClient(
     siteKey: options.siteKey,
     supports: options.supports,
     config: () => config,
-    session: () => visit?.view(),
-    messages: () => visit?.conversation.messages.all() ?? [],
+    session,
+    messages,
     pageContext,
     grants: () => visit?.session.withGrant ?? notStarted,
   })
   let visit: Visit | undefined
   let starting: Promise<void> | undefined
+  const configPause = createPause(platform.clock)
   let config: WidgetConfig | undefined
+  let loadingConfig: Promise<void> | undefined
   let connection: ConnectionState = 'idle'
   let ended: { event?: SessionEnd; code: string } | undefined
   let lost = false
@@ -121,7 +132,7 @@ export function createServiceClient(
       return this.start()
     },
 
-    canStartNew: () => ended !== undefined && (ended.event ? isOneSessionsEnd(ended.event) : lost),
+    canStartNew: () => ended !== undefined && (ended.event ? isOneSessionsEnd(ended.code) : lost),
 
     /**
      * Puts a message in the outbox. What becomes of it is told by events.
@@ -152,7 +163,7 @@ export function createServiceClient(
 
     hasOlder: (): boolean => visit?.history.hasOlder() ?? false,
 
-    messages: (): readonly WidgetMessage[] => visit?.conversation.messages.all() ?? [],
+    messages,
 
     /** How many messages of the other side came since the visitor last looked. */
     unread: (): number => visit?.conversation.unread() ?? 0,
@@ -198,7 +209,7 @@ export function createServiceClient(
     connection: (): ConnectionState => connection,
 
     /** The session without its credentials. */
-    session: (): SessionView | undefined => visit?.view(),
+    session,
 
     /** Why nothing is retried any more. */
     ended: (): Readonly<{ event?: SessionEnd; code: string }> | undefined => ended,
@@ -290,25 +301,47 @@ export function createServiceClient(
     } catch (error) {
       if (visit !== current) return false
       current.close()
-      onLost(undefined, toWidgetError(error).code)
+      onLost(toWidgetError(error).code)
       return false
     }
   }
 
   /** It cannot be told who the visitor is, and nobody is taken for anonymous. */
-  function onLost(event: SessionEnd | undefined, code: string) {
+  function onLost(code: string) {
     lost = true
-    onEnd(event, code)
+    onEnd(code)
   }
 
-  async function takeConfig() {
-    config = await loadConfig(api, options.siteKey, platform)
-    await features.configure()
-    if (config) emit('config.loaded', { config })
+  /** Fetches the configuration until it is there. Resolves then, or earlier if the chat has to begin with the defaults. */
+  function takeConfig(): Promise<void> {
+    loadingConfig ??= new Promise((resolve) => {
+      void retrying(() => api.config(options.siteKey), {
+        pause: configPause,
+        random: platform.random,
+        range: configRange,
+        isEnough({ retryAfterMs = 0 }, attempt) {
+          if (attempt + 1 >= configFailuresAtMost || retryAfterMs > configWaitAtMostMs) resolve()
+          return !starting || ended !== undefined
+        },
+      })
+        .then(
+          async (loaded) => {
+            config = loaded
+            await features.configure()
+            emit('config.loaded', { config })
+          },
+          () => {
+            loadingConfig = undefined
+          },
+        )
+        .then(resolve)
+    })
+    return loadingConfig
   }
 
   /** A terminal condition: everything has stopped. */
-  function onEnd(event: SessionEnd | undefined, code: string) {
+  function onEnd(code: string) {
+    const event = sessionEndOf(code)
     ended = { event, code }
     setConnection('ended')
     if (event) emit(event, { code })
@@ -317,6 +350,7 @@ export function createServiceClient(
   function setConnection(state: ConnectionState) {
     if (state === connection || (ended && state !== 'ended' && state !== 'idle')) return
     connection = state
+    if (state === 'online') configPause.hurry()
     emit('connection.changed', { state })
   }
 }

@@ -1,15 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createConversation } from './conversation.ts'
-import type { MessageState, ServiceMessage, WidgetEventMap } from './types.ts'
+import type { DeliveryStatus, WidgetEventMap } from './types.ts'
+import type { ServiceMessage } from './wire.ts'
 
 const createdAt = '2026-11-20T12:00:00.000Z'
-const progress: MessageState[] = ['pending', 'queued', 'sent', 'delivered', 'read']
+const progress: DeliveryStatus[] = ['pending', 'queued', 'sent', 'delivered', 'read']
 /** Sequences 1 to 6; the odd ones are the visitor's own. */
 const sequences = [1, 2, 3, 4, 5, 6]
 const isOwn = (sequence: number) => sequence % 2 === 1
 
-function told(sequence: number, state: MessageState): ServiceMessage {
+function told(sequence: number, state: DeliveryStatus): ServiceMessage {
   return {
     messageId: `msg_${sequence}`,
     conversationId: 'cnv_1',
@@ -26,12 +27,12 @@ function told(sequence: number, state: MessageState): ServiceMessage {
 type News =
   | { way: 'answer'; sequence: number }
   | { way: 'event'; sequence: number }
-  | { way: 'page'; from: number; to: number; missed: boolean; state: MessageState }
-  | { way: 'state'; sequence: number; state: MessageState }
+  | { way: 'page'; from: number; to: number; missed: boolean; state: DeliveryStatus }
+  | { way: 'state'; sequence: number; state: DeliveryStatus }
   | { way: 'own'; sequence: number; state: 'retrying' | 'failed' }
 
 const sequence = fc.constantFrom(...sequences)
-const later = fc.constantFrom<MessageState>('queued', 'sent', 'delivered', 'read')
+const later = fc.constantFrom<DeliveryStatus>('queued', 'sent', 'delivered', 'read')
 const news: fc.Arbitrary<News> = fc.oneof(
   fc.record({ way: fc.constant('answer' as const), sequence }),
   fc.record({ way: fc.constant('event' as const), sequence }),
@@ -69,9 +70,9 @@ describe('the conversation', () => {
           const accepted = held.flatMap((message) => message.sequence ?? [])
           expect(accepted).toEqual(accepted.toSorted((a, b) => a - b))
           expect(held.slice(accepted.length).every((message) => message.sequence === undefined)).toBe(true)
-          for (const { body, state, messageId } of held) {
+          for (const { body, deliveryStatus, messageId } of held) {
             if (!messageId) continue
-            const now = progress.indexOf(state)
+            const now = progress.indexOf(deliveryStatus)
             expect(now).toBeGreaterThanOrEqual(reached.get(body) ?? progress.indexOf('queued'))
             reached.set(body, now)
           }
@@ -122,6 +123,6 @@ function take(conversation: Omit<ReturnType<typeof createConversation>, 'message
     const type = 'message.state.changed'
     conversation.takeEvent({ id: 'e1-9', sequence: 9, type, occurredAt: createdAt, data }, () => {})
   } else {
-    conversation.setOwnState(`op_${one.sequence}`, one.state, { code: 'network_error', recoverable: true })
+    conversation.setOwnStatus(`op_${one.sequence}`, one.state, { code: 'network_error', recoverable: true })
   }
 }

@@ -1,15 +1,8 @@
 import type { Emitter } from './events.ts'
 import { createMessageList } from './message-list.ts'
 import type { OutboxEntry } from './outbox.ts'
-import type {
-  AcceptedMessage,
-  MessageState,
-  ServiceMessage,
-  StreamEvent,
-  WidgetErrorDetail,
-  WidgetEventMap,
-  WidgetMessage,
-} from './types.ts'
+import type { DeliveryStatus, StreamEvent, WidgetErrorDetail, WidgetEventMap, WidgetMessage } from './types.ts'
+import type { AcceptedMessage, ServiceMessage } from './wire.ts'
 
 /** Events whose data goes to the application as it came. */
 const passedOn = /^((typing|agent|conversation)\.|session\.identified$)/
@@ -27,8 +20,8 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
     /** Shows a message of this page that is still to be sent, or could not be. */
     addOwn({ input, createdAt, error }: OutboxEntry): WidgetMessage {
       const { pageContext: _notShown, ...shown } = input
-      const state = error ? ('failed' as const) : ('pending' as const)
-      const message = messages.addLocal({ ...shown, author: { kind: 'visitor' }, createdAt, state, error })
+      const deliveryStatus = error ? 'failed' : 'pending'
+      const message = messages.addLocal({ ...shown, author: { kind: 'visitor' }, createdAt, deliveryStatus, error })
       tellChanged()
       return message
     },
@@ -45,8 +38,8 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
 
     lastSequence: () => messages.all().findLast(({ sequence }) => sequence)?.sequence ?? 0,
 
-    setOwnState(clientOperationId: string, state: MessageState, error?: WidgetErrorDetail) {
-      messages.patchLocal(clientOperationId, { state, error })
+    setOwnStatus(clientOperationId: string, deliveryStatus: DeliveryStatus, error?: WidgetErrorDetail) {
+      messages.patchLocal(clientOperationId, { deliveryStatus, error })
       tellChanged()
     },
 
@@ -68,14 +61,11 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
 
     /** A message of the history. One that the stream missed is announced as if it had come that way. */
     take(message: ServiceMessage, missed: boolean) {
-      const own = message.clientOperationId ? messages.byOperation(message.clientOperationId) : undefined
-      const wasUnsent = own !== undefined && !own.messageId
+      const { clientOperationId, author } = message
+      const own = clientOperationId && messages.byOperation(clientOperationId)
+      const isNews = missed || (own && !own.messageId)
       const merged = messages.merge(message)
-      if (message.author.kind !== 'visitor') {
-        if (missed) announce('message.received', merged)
-      } else if (missed || wasUnsent) {
-        announce('message.accepted', merged)
-      }
+      if (isNews) announce(author.kind === 'visitor' ? 'message.accepted' : 'message.received', merged)
     },
 
     takeEvent(event: StreamEvent, onOwn: (clientOperationId: string) => void) {
@@ -88,7 +78,7 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
         announce(type, merged)
         tellChanged()
       } else if (type === 'message.state.changed') {
-        const message = messages.setState(String(data.messageId), data.state as MessageState)
+        const message = messages.setStatus(String(data.messageId), data.state as DeliveryStatus)
         if (message) emit(type, { message })
         tellChanged()
       } else if (passedOn.test(type)) {
@@ -99,7 +89,7 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
 
     /** Shows only what is still on its way, or nothing at all. */
     clear(all = false) {
-      messages.keepOnly(({ messageId, state }) => !all && !messageId && state !== 'failed')
+      messages.keepOnly(({ messageId, deliveryStatus }) => !all && !messageId && deliveryStatus !== 'failed')
       tellChanged()
     },
 

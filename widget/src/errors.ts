@@ -28,8 +28,9 @@ export interface RequestErrorFields {
 }
 
 /**
- * The one error of the package. `retryable` and `terminal` are the service's own words where it answered with an
- * envelope (section 2.5 of the specification); a network failure is retryable.
+ * The one error of the package. `retryable` and `terminal` are those of the service's error envelope (section 2.5 of the
+ * specification). A network failure and an answer that is no envelope are retryable. The code of a terminal condition is the
+ * name of its event.
  */
 export class WidgetError extends Error {
   declare readonly code: string
@@ -38,10 +39,10 @@ export class WidgetError extends Error {
   readonly terminal: boolean = false
   declare readonly retryAfterMs?: number
   declare readonly correlationId?: string
-  readonly issues: readonly FieldIssue[] = []
+  declare readonly issues?: readonly FieldIssue[]
 
-  constructor(code: string, fields: RequestErrorFields = {}) {
-    super(`The chat could not go on: ${code}`)
+  constructor(code: string, fields?: RequestErrorFields) {
+    super(`Chat: ${code}`)
     this.name = 'WidgetError'
     this.code = code
     Object.assign(this, fields)
@@ -65,14 +66,25 @@ const sessionEnds: Record<string, SessionEnd> = {
   ConnectionDisabled: 'connection.disabled',
 }
 
-/** What each ends for good; two of them one session, and not the visitor's right to chat. */
+/** Events of the stream that end the session. */
 export const terminalEvents: readonly string[] = Object.values(sessionEnds)
 
-export function isOneSessionsEnd(event: SessionEnd) {
-  return event === 'session.expired' || event === 'session.closed'
+/** The package's code for a code of the service: a terminal condition has the name of its event. */
+export function packageCode(code: string): string {
+  return sessionEnds[code] ?? code
 }
 
-/** The terminal event that an error code stands for; undefined where it is not the session that ended. */
+/** Only one session has ended; the visitor may begin another one. */
+export function isOneSessionsEnd(code: string) {
+  return code === 'session.expired' || code === 'session.closed'
+}
+
+/** After this end a reload does not begin a new session by itself. */
+export function isLastingEnd(code = ''): code is SessionEnd {
+  return /^(session\.revoked|visitor|replay)/.test(code)
+}
+
+/** The code as a terminal event; undefined if it is no end of a session. */
 export function sessionEndOf(code: string): SessionEnd | undefined {
-  return sessionEnds[code]
+  return terminalEvents.includes(code) || code === 'replay.reset.required' ? (code as SessionEnd) : undefined
 }

@@ -30,7 +30,7 @@ export interface EventStreamDeps {
   onReset(): Promise<StreamPosition>
   onState(state: 'online' | 'reconnecting'): void
   /** A terminal event arrived. The stream has stopped. */
-  onEnd(event: SessionEnd, code: string): void
+  onEnd(event: SessionEnd): void
   /** The service refuses the stream for good. The stream has stopped. */
   onFailure(error: WidgetError | undefined): void
 }
@@ -112,11 +112,11 @@ export function createEventStream(deps: EventStreamDeps) {
         onEvent(event) {
           if (controller.signal.aborted) return
           if (event.type === 'replay.reset.required') {
-            if (event.data.reauthenticationRequired === true) return end('replay.reset.required', reasonOf(event))
+            if (event.data.reauthenticationRequired === true) return end('replay.reset.required')
             reset = true
             controller.abort()
           } else if (terminalEvents.includes(event.type)) {
-            end(event.type as SessionEnd, event.type)
+            end(event.type as SessionEnd)
           } else if (event.sequence > position.sequence) {
             advance(event)
           }
@@ -187,9 +187,9 @@ export function createEventStream(deps: EventStreamDeps) {
     }
   }
 
-  function end(event: SessionEnd, code: string) {
+  function end(event: SessionEnd) {
     stop()
-    deps.onEnd(event, code)
+    deps.onEnd(event)
   }
 
   function giveUp(failure: WidgetError | undefined) {
@@ -204,8 +204,4 @@ export function createEventStream(deps: EventStreamDeps) {
     connection?.abort()
     pause.end()
   }
-}
-
-function reasonOf(event: StreamEvent): string {
-  return typeof event.data.reason === 'string' ? event.data.reason : event.type
 }

@@ -33,6 +33,7 @@ export function createFeatureApi({ call, exchange }: Pick<Api, 'call' | 'exchang
       call<{ formSubmissionId: string }>({
         method: 'POST',
         path: kind === 'preChat' ? '/forms/pre-chat' : '/forms/offline',
+        field: 'formSubmissionId',
         body: { fields },
         grant,
         idempotencyKey,
@@ -42,6 +43,7 @@ export function createFeatureApi({ call, exchange }: Pick<Api, 'call' | 'exchang
       call<{ commandId: string; state: string }>({
         method: 'POST',
         path: `/commands/navigation/${encodeURIComponent(commandId)}/acknowledgements`,
+        field: 'state',
         body: { outcome },
         grant,
         // One answer is one operation, whichever page or tab repeats it.
@@ -52,6 +54,7 @@ export function createFeatureApi({ call, exchange }: Pick<Api, 'call' | 'exchang
       call<{ requestId: string; state: string; upload?: UploadTerms }>({
         method: 'POST',
         path: `/commands/screenshots/${encodeURIComponent(requestId)}/acknowledgements`,
+        field: 'state',
         body: { consent },
         grant,
         idempotencyKey: `${requestId}.${consent}`,

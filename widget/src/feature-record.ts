@@ -5,8 +5,8 @@ import type { Activity, Agent, AgentRequest, FormKind } from './types.ts'
 /** What a reload of the page must not forget beyond the session itself. Bound to one session. */
 export interface FeatureRecord {
   sessionId?: string
-  /** The visitor has written something: forms that come before the first message are past. */
-  hasWritten: boolean
+  /** The conversation has a message of either side: forms that come before the first message are past. */
+  hasBegun: boolean
   agent?: Agent
   isClosed: boolean
   activity: Activity[]
@@ -28,7 +28,7 @@ export interface FeatureRecords {
 }
 
 const empty = (): FeatureRecord => ({
-  hasWritten: false,
+  hasBegun: false,
   isClosed: false,
   activity: [],
   forms: {},

@@ -69,7 +69,7 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
   const presence = createPresence({ clock: platform.clock, emitter, records, messages })
   const supports = { navigation: false, screenshots: false, ...deps.supports }
   const requests = createLateRequests({ ...parts, presence, supports })
-  const forms = createForms({ ...parts, presence })
+  const forms = createForms({ ...parts, presence, isLoaded })
   const typing = createVisitorTyping({
     clock: platform.clock,
     isAllowed: () => may('typing') && platform.lifecycle.isOnline(),
@@ -82,6 +82,8 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
     report: (page) => grants()((grant) => api.reportPage(page, grant)),
   })
   let hasSession = false
+  /** The conversation whose messages have been loaded. */
+  let loaded: string | undefined
   records.load()
 
   platform.lifecycle.subscribe((signal) => {
@@ -106,11 +108,12 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
       },
       'message.queued': () => {
         typing.stops()
-        if (!records.current().hasWritten) records.change({ hasWritten: true })
+        begin()
       },
       'messages.changed': () => {
-        // The visitor has left, and whoever comes next is not there yet.
-        if (hasSession && !deps.session()) leave()
+        loaded = deps.session()?.conversationId
+        // The visitor has left, and the next one is not there yet.
+        if (hasSession && !loaded) leave()
         takeMessages()
       },
       'connection.changed': ({ state }) => {
@@ -169,7 +172,17 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
   }
 
   function takeMessages() {
-    if (records.current().hasWritten || !messages().some(({ author }) => author.kind === 'visitor')) return
-    records.change({ hasWritten: true })
+    if (messages().some(({ author }) => author.kind !== 'system')) begin()
+  }
+
+  /** A new conversation has no messages; those of an older one arrive after the session. */
+  function isLoaded(): boolean {
+    const { continuity, conversationId } = deps.session() ?? {}
+    return continuity?.state === 'new' || (conversationId !== undefined && conversationId === loaded)
+  }
+
+  /** The conversation has a message, of either side: the forms that come before it are past. */
+  function begin() {
+    if (!records.current().hasBegun) records.change({ hasBegun: true })
   }
 }

@@ -18,6 +18,8 @@ export interface FormsDeps {
   records: FeatureRecords
   presence: Pick<PresenceKeeper, 'add'>
   config(): WidgetConfig | undefined
+  /** The newest page of the history is known, or the conversation is a new one. */
+  isLoaded(): boolean
   grants: Grants
 }
 
@@ -27,7 +29,7 @@ export type Forms = ReturnType<typeof createForms>
  * The pre-chat and the offline form, where the installation advertises them. One submission is one operation: its key is
  * kept over attempts and reloads until the service has taken or refused it, so that a lost answer makes no second lead.
  */
-export function createForms({ api, platform, emitter, records, presence, config, grants }: FormsDeps) {
+export function createForms({ api, platform, emitter, records, presence, config, isLoaded, grants }: FormsDeps) {
   const { clock, random, newId, lifecycle } = platform
   const pause = createPause(clock)
   const failures: Partial<Record<FormKind, Pick<FormState, 'issues' | 'error'>>> = {}
@@ -43,11 +45,11 @@ export function createForms({ api, platform, emitter, records, presence, config,
 
     /**
      * The form that comes before the first message: the offline one while nobody is there, else the pre-chat one. Each once
-     * in a session, and neither in a conversation that has begun.
+     * in a session, and neither in a conversation that has a message of either side.
      */
     due(): FormKind | undefined {
-      const { hasWritten, forms } = records.current()
-      if (hasWritten || Object.values(forms).includes('submitted')) return undefined
+      const { hasBegun, forms } = records.current()
+      if (hasBegun || !isLoaded() || Object.values(forms).includes('submitted')) return undefined
       const isAway = config()?.availability.online === false
       if (isAway && isAdvertised('offline')) return 'offline'
       return isAdvertised('preChat') ? 'preChat' : undefined
@@ -140,7 +142,7 @@ type Kept = ReturnType<FeatureRecords['current']>['forms'][FormKind]
 
 /** `/fields/email` is the field `email`. */
 function issuesOf({ issues }: WidgetError): FormIssues | undefined {
-  if (issues.length === 0) return undefined
+  if (!issues?.length) return undefined
   const named = issues.map(({ path, rule }) => [
     String(path).replace('/fields/', '').replaceAll('~1', '/').replaceAll('~0', '~'),
     String(rule),

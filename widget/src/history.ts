@@ -3,7 +3,7 @@ import type { MessageList } from './message-list.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
 import { retrying } from './retrying.ts'
-import type { HistoryPage, ServiceMessage } from './types.ts'
+import type { HistoryPage, ServiceMessage } from './wire.ts'
 
 const pageSize = 50
 const fillPagesAtMost = 20

@@ -1,6 +1,6 @@
 import type { Api } from './api.ts'
 import { claimsOf } from './claims.ts'
-import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { isOneSessionsEnd, toWidgetError, WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
 import { createIdentityApi } from './identity-api.ts'
 import { createPause } from './pause.ts'
@@ -12,7 +12,6 @@ import type {
   ConnectionState,
   IdentityProvider,
   SessionContent,
-  SessionEnd,
   SessionView,
   VisitorIdentity,
   VisitorReset,
@@ -42,7 +41,7 @@ export interface IdentityDeps {
   begin(asks: boolean, given?: GivenSession): Promise<void>
   onConnection(state: ConnectionState): void
   /** It is not known who the visitor is, and nobody is taken for anonymous. */
-  onLost(event: SessionEnd | undefined, code: string): void
+  onLost(code: string): void
 }
 
 export type Identity = ReturnType<typeof createIdentity>
@@ -181,8 +180,8 @@ export function createIdentity(deps: IdentityDeps) {
     } catch (error) {
       const failure = toWidgetError(error)
       // The session is over, and the association with it.
-      if (/session\.(closed|expired)/.test(sessionEndOf(failure.code) ?? '')) return deps.begin(false)
-      deps.onLost(sessionEndOf(failure.code), failure.code)
+      if (isOneSessionsEnd(failure.code)) return deps.begin(false)
+      deps.onLost(failure.code)
       throw failure
     }
   }
@@ -204,7 +203,7 @@ export function createIdentity(deps: IdentityDeps) {
   /** The person goes: what was theirs is neither shown nor sent nor kept any more. */
   function leave() {
     const instance = records.read()?.clientInstanceId ?? newId()
-    deps.drop(new WidgetError('SessionClosed', { terminal: true }))
+    deps.drop(new WidgetError('session.closed', { terminal: true }))
     records.forgetSession(instance)
     deps.onConnection('connecting')
     emit('messages.changed', { messages: [] })

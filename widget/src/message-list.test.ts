@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createMessageList } from './message-list.ts'
-import type { MessageState, ServiceMessage } from './types.ts'
+import type { DeliveryStatus } from './types.ts'
+import type { ServiceMessage } from './wire.ts'
 
-function told(sequence: number, clientOperationId?: string, state: MessageState = 'queued'): ServiceMessage {
+function told(sequence: number, clientOperationId?: string, state: DeliveryStatus = 'queued'): ServiceMessage {
   return {
     messageId: `msg_${sequence}`,
     clientOperationId,
@@ -22,7 +23,7 @@ const local = (clientOperationId: string) => ({
   author: { kind: 'visitor' as const },
   body: clientOperationId,
   contentType: 'text',
-  state: 'pending' as const,
+  deliveryStatus: 'pending' as const,
   createdAt: '2026-11-20T12:00:00.000Z',
 })
 
@@ -74,7 +75,7 @@ describe('the message list', () => {
     expect(list.all().map(({ key }) => key)).toEqual(['msg_1', 'op_2', 'msg_3'])
   })
 
-  it.each<[MessageState, MessageState, MessageState]>([
+  it.each<[DeliveryStatus, DeliveryStatus, DeliveryStatus]>([
     ['read', 'queued', 'read'],
     ['delivered', 'sent', 'delivered'],
     ['queued', 'delivered', 'delivered'],
@@ -83,16 +84,16 @@ describe('the message list', () => {
   ])('lets no late news take back a state: %s, then %s, is %s', (first, second, expected) => {
     const list = createMessageList()
     list.merge(told(1, 'op_1', first))
-    list.setState('msg_1', second)
-    expect(list.all()[0]?.state).toBe(expected)
+    list.setStatus('msg_1', second)
+    expect(list.all()[0]?.deliveryStatus).toBe(expected)
   })
 
   it('does not let the outbox change a message that the service already has', () => {
     const list = createMessageList()
     list.addLocal(local('op_1'))
     list.merge(told(1, 'op_1'))
-    list.patchLocal('op_1', { state: 'failed', error: { code: 'network_error', recoverable: true } })
-    expect(list.all()[0]?.state).toBe('queued')
+    list.patchLocal('op_1', { deliveryStatus: 'failed', error: { code: 'network_error', recoverable: true } })
+    expect(list.all()[0]?.deliveryStatus).toBe('queued')
     expect(list.all()[0]?.error).toBeUndefined()
   })
 })

@@ -1,7 +1,8 @@
-import type { MessageState, ServiceMessage, WidgetMessage } from './types.ts'
+import type { DeliveryStatus, WidgetMessage } from './types.ts'
+import type { ServiceMessage } from './wire.ts'
 
 /** What the service says of a message, in this order. What only the page says comes before all of it. */
-const progress: readonly MessageState[] = ['queued', 'sent', 'delivered', 'read']
+const progress: readonly DeliveryStatus[] = ['queued', 'sent', 'delivered', 'read']
 
 export type MessageList = ReturnType<typeof createMessageList>
 
@@ -29,32 +30,37 @@ export function createMessageList() {
     },
 
     /** Changes what only this page knows of an unsent message. Once the service has accepted it, this does nothing. */
-    patchLocal(clientOperationId: string, change: Pick<WidgetMessage, 'state' | 'error'>): WidgetMessage | undefined {
+    patchLocal(
+      clientOperationId: string,
+      change: Pick<WidgetMessage, 'deliveryStatus' | 'error'>,
+    ): WidgetMessage | undefined {
       const current = this.byOperation(clientOperationId)
       if (!current || current.messageId) return current
       return replace(current, { ...current, ...change })
     },
 
-    /** Takes in what the service says of a message, all of it or, from the POST's answer, a part. */
-    merge(known: Partial<ServiceMessage> & Pick<ServiceMessage, 'messageId' | 'sequence'>): WidgetMessage | undefined {
+    /** Takes in what the service says of a message: all of it or, from the POST's answer, a part. */
+    merge(told: Partial<ServiceMessage> & Pick<ServiceMessage, 'messageId' | 'sequence'>): WidgetMessage | undefined {
+      const { state, ...known } = told
       const canonical = this.byMessageId(known.messageId)
-      const unsent = known.clientOperationId
-        ? messages.find((one) => !one.messageId && one.clientOperationId === known.clientOperationId)
-        : undefined
+      const unsent = messages.find((one) => !one.messageId && one.clientOperationId === known.clientOperationId)
       if (canonical && unsent) messages = messages.filter((one) => one !== canonical)
       const current = unsent ?? canonical
-      const { error: _settled, ...kept } = { ...canonical, ...current }
-      const merged = { ...kept, ...known, state: laterState(current?.state, known.state) }
-      if (current) return replace(current, { ...merged, key: current.key } as WidgetMessage)
-      if (!isWhole(known)) return undefined
-      const added = { ...known, key: known.messageId }
+      const deliveryStatus = laterStatus(current?.deliveryStatus, state)
+      if (current) {
+        const { error: _settled, ...kept } = { ...canonical, ...current }
+        return replace(current, { ...kept, ...known, deliveryStatus })
+      }
+      // The POST's answer alone is no message to show.
+      if (!known.body || !known.author || !known.createdAt) return undefined
+      const added = { ...known, deliveryStatus, key: known.messageId } as WidgetMessage
       messages = inOrder([...messages, added])
       return added
     },
 
-    setState(messageId: string, state: MessageState): WidgetMessage | undefined {
+    setStatus(messageId: string, status: DeliveryStatus): WidgetMessage | undefined {
       const current = this.byMessageId(messageId)
-      return current && replace(current, { ...current, state: laterState(current.state, state) })
+      return current && replace(current, { ...current, deliveryStatus: laterStatus(current.deliveryStatus, status) })
     },
 
     keepOnly(isKept: (message: WidgetMessage) => boolean) {
@@ -63,14 +69,14 @@ export function createMessageList() {
   }
 
   function replace(before: WidgetMessage, after: WidgetMessage): WidgetMessage {
-    if (isSame(before, after)) return before
+    if (JSON.stringify(before) === JSON.stringify(after)) return before
     messages = inOrder(messages.map((one) => (one === before ? after : one)))
     return after
   }
 }
 
-/** States only go forward: a late answer must not take back what an event has already told. */
-function laterState(current: MessageState | undefined, told: MessageState | undefined): MessageState {
+/** A status only goes forward: a late answer must not take back what an event has already told. */
+function laterStatus(current: DeliveryStatus | undefined, told: DeliveryStatus | undefined): DeliveryStatus {
   if (!current || !told) return told ?? current ?? 'queued'
   const reached = progress.indexOf(current)
   if (told === 'failed') return reached >= progress.indexOf('delivered') ? current : told
@@ -80,13 +86,4 @@ function laterState(current: MessageState | undefined, told: MessageState | unde
 function inOrder(messages: WidgetMessage[]): WidgetMessage[] {
   const place = (message: WidgetMessage) => message.sequence ?? Number.POSITIVE_INFINITY
   return messages.sort((a, b) => place(a) - place(b) || 0)
-}
-
-function isWhole(message: Partial<ServiceMessage>): message is ServiceMessage {
-  return typeof message.body === 'string' && typeof message.author === 'object' && typeof message.createdAt === 'string'
-}
-
-function isSame(a: WidgetMessage, b: WidgetMessage): boolean {
-  const names = Object.keys({ ...a, ...b }) as (keyof WidgetMessage)[]
-  return names.every((name) => JSON.stringify(a[name]) === JSON.stringify(b[name]))
 }

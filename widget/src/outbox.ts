@@ -1,9 +1,9 @@
-import { backoffDelay } from './backoff.ts'
-import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { toWidgetError, WidgetError } from './errors.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
-import { retryRange } from './retrying.ts'
-import type { AcceptedMessage, MessageState, PageContext, WidgetErrorDetail } from './types.ts'
+import { retrying, retryRange } from './retrying.ts'
+import type { DeliveryStatus, PageContext, WidgetErrorDetail } from './types.ts'
+import type { AcceptedMessage } from './wire.ts'
 
 const attemptsBeforeGivingUp = 8
 /** A service that asks for a longer wait gets it: nothing is sent by itself, and the visitor is told. */
@@ -37,7 +37,7 @@ export interface OutboxDeps {
   send(input: MessageInput): Promise<AcceptedMessage>
   /** Keeps what is still to be sent over a reload. */
   save(entries: readonly OutboxEntry[]): void
-  onState(clientOperationId: string, state: MessageState, error?: WidgetErrorDetail): void
+  onStatus(clientOperationId: string, status: DeliveryStatus, error?: WidgetErrorDetail): void
   onRetrying(clientOperationId: string, attempt: number): void
   onExhausted(clientOperationId: string, error: WidgetErrorDetail): void
   onAccepted(answer: AcceptedMessage): void
@@ -88,7 +88,7 @@ export function createOutbox(deps: OutboxDeps) {
       if (!entry || !open) return false
       const { input, createdAt } = entry
       keep([...entries.filter((one) => one !== entry), { input, createdAt }])
-      deps.onState(clientOperationId, 'pending')
+      deps.onStatus(clientOperationId, 'pending')
       void run()
       return true
     },
@@ -147,29 +147,32 @@ export function createOutbox(deps: OutboxDeps) {
 
   async function deliver(entry: OutboxEntry) {
     const { clientOperationId } = entry.input
-    for (let attempt = 1; isDue(entry); attempt += 1) {
+    async function send() {
       const restMs = Math.min((entry.notBeforeMs ?? 0) - clock.now(), longestWaitMs)
       if (restMs > 0) await pause.wait(restMs, restMs)
       if (!lifecycle.isOnline()) await pause.wait(retryRange.maxMs)
-      if (!isDue(entry)) return
-      try {
-        const answer = await deps.send(entry.input)
-        keep(entries.filter((one) => one !== entry))
-        return deps.onAccepted(answer)
-      } catch (error) {
-        const failure = toWidgetError(error)
-        if (!isDue(entry)) return
-        const waitMs = Math.max(backoffDelay(attempt - 1, retryRange, random), failure.retryAfterMs ?? 0)
-        const givesUp = !failure.retryable || failure.terminal
-        if (givesUp || attempt >= attemptsBeforeGivingUp || waitMs > longestWaitMs) return fail(entry, failure)
-        if (failure.retryAfterMs) {
-          entry.notBeforeMs = clock.now() + failure.retryAfterMs
-          keep(entries)
-        }
-        deps.onState(clientOperationId, 'retrying', failure.detail)
-        deps.onRetrying(clientOperationId, attempt)
-        await pause.wait(waitMs, failure.retryAfterMs)
-      }
+      if (!isDue(entry)) throw new WidgetError('aborted')
+      return deps.send(entry.input)
+    }
+    try {
+      const answer = await retrying(send, {
+        pause,
+        random,
+        isEnough: ({ retryAfterMs = 0 }, attempt) =>
+          !isDue(entry) || attempt + 1 >= attemptsBeforeGivingUp || retryAfterMs > longestWaitMs,
+        onRetry({ detail, retryAfterMs }, attempt) {
+          if (retryAfterMs) {
+            entry.notBeforeMs = clock.now() + retryAfterMs
+            keep(entries)
+          }
+          deps.onStatus(clientOperationId, 'retrying', detail)
+          deps.onRetrying(clientOperationId, attempt + 1)
+        },
+      })
+      keep(entries.filter((one) => one !== entry))
+      deps.onAccepted(answer)
+    } catch (error) {
+      if (isDue(entry)) fail(entry, toWidgetError(error))
     }
   }
 
@@ -177,11 +180,10 @@ export function createOutbox(deps: OutboxDeps) {
     return open && next() === entry
   }
 
-  function fail(entry: OutboxEntry, { code, terminal, detail }: WidgetError) {
-    const sessionOver = terminal || sessionEndOf(code) !== undefined
-    entry.error = { code, recoverable: !sessionOver && detail.recoverable }
+  function fail(entry: OutboxEntry, { detail }: WidgetError) {
+    entry.error = detail
     keep(entries)
-    deps.onState(entry.input.clientOperationId, 'failed', entry.error)
+    deps.onStatus(entry.input.clientOperationId, 'failed', entry.error)
     deps.onExhausted(entry.input.clientOperationId, entry.error)
   }
 }

@@ -9,10 +9,12 @@ export interface Retrying {
   pause: Pick<Pause, 'wait'>
   random: () => number
   range?: BackoffRange
-  /** Asked after each failure that may pass: true gives up. `attempt` counts from 0. */
+  /** Asked after each failure that may pass, before the wait and after it: true gives up. `attempt` counts from 0. */
   isEnough?(failure: WidgetError, attempt: number): boolean
-  /** Told of each failure, the last one included. */
+  /** Called with each failure, the last one included. */
   onFailure?(failure: WidgetError): void
+  /** Called before the wait for another attempt. `attempt` is the one that failed. */
+  onRetry?(failure: WidgetError, attempt: number): void
 }
 
 /**
@@ -26,8 +28,11 @@ export async function retrying<Answer>(call: () => Promise<Answer>, options: Ret
     } catch (error) {
       const failure = toWidgetError(error)
       options.onFailure?.(failure)
-      if (!failure.retryable || failure.terminal || options.isEnough?.(failure, attempt)) throw failure
+      const isEnough = () => options.isEnough?.(failure, attempt)
+      if (!failure.retryable || failure.terminal || isEnough()) throw failure
+      options.onRetry?.(failure, attempt)
       await options.pause.wait(backoffDelay(attempt, options.range ?? retryRange, options.random), failure.retryAfterMs)
+      if (isEnough()) throw failure
     }
   }
 }

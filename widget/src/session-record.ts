@@ -26,7 +26,7 @@ export interface SessionRecord extends SessionNotes {
   session?: SessionContent
   times?: GrantTimes
   /** A condition that a reload must not turn into a fresh, anonymous session. */
-  ended?: { event: SessionEnd; code: string }
+  ended?: { event: SessionEnd }
 }
 
 export type SessionRecords = ReturnType<typeof createSessionRecords>

@@ -1,11 +1,11 @@
 import type { Api } from './api.ts'
-import { isOneSessionsEnd, sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { isLastingEnd, sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { grantTimes } from './grant-times.ts'
 import { createPause, type Pause } from './pause.ts'
 import type { Platform, TimerId } from './platform.ts'
 import { retrying } from './retrying.ts'
 import type { SessionNotes, SessionRecord, SessionRecords } from './session-record.ts'
-import type { PageContext, SessionContent, SessionEnd, WidgetErrorDetail } from './types.ts'
+import type { PageContext, SessionContent, WidgetErrorDetail } from './types.ts'
 
 /** A session that the service gave, and when it was asked for, by the browser's clock. */
 export interface GivenSession {
@@ -23,10 +23,10 @@ export interface SessionDeps {
   /** Begins with this session, and not with the stored one or a new one. */
   given?: GivenSession
   /**
-   * Nothing is retried any more. Called once. Without an event it is not a session that ended but the installation or
-   * the page that is refused.
+   * Nothing is retried any more. Called once. A code that is no event's name says that no session ended, but that the
+   * installation or the page is refused.
    */
-  onEnd(event: SessionEnd | undefined, code: string): void
+  onEnd(code: string): void
   /** Something failed that is retried, or that cannot be helped. */
   onError(error: WidgetErrorDetail): void
 }
@@ -48,7 +48,7 @@ export function createSession(deps: SessionDeps) {
   let renewing: Promise<void> | undefined
   /** While the person may be changing, an end of this session is nothing but the change. */
   let held = false
-  let endAfterHold: [SessionEnd | undefined, string] | undefined
+  let endAfterHold: string | undefined
   const unsubscribe = lifecycle.subscribe((signal) => {
     if (signal === 'online' || signal === 'visible' || signal === 'pageshow') pause.hurry()
     // Timers stand still while a laptop sleeps, so a page that comes back looks at the time itself.
@@ -61,7 +61,7 @@ export function createSession(deps: SessionDeps) {
       const stored = records.read()
       const clientInstanceId = stored?.clientInstanceId ?? newId()
       record = stored && !deps.given ? stored : { clientInstanceId }
-      if (record.ended && record.ended.event !== 'connection.disabled') finish(record.ended.event, record.ended.code)
+      if (isLastingEnd(record.ended?.event)) finish(record.ended.event)
       else if (deps.given) accept(deps.given)
       else if (!record.session || clock.now() >= (record.times?.expiresAtMs ?? 0)) {
         // What the visitor was writing is theirs still, unless it may be someone else by now.
@@ -87,24 +87,7 @@ export function createSession(deps: SessionDeps) {
       if (record && !over) write({ ...record, ...notes })
     },
 
-    /**
-     * Makes one call with the current grant. If the grant was replaced while the call was under way, and the old one was
-     * refused, the call is made again with the new one. An answer that ends the session ends it here.
-     */
-    async withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer> {
-      for (let grant = grantNow(); ; ) {
-        try {
-          return await call(grant)
-        } catch (error) {
-          const failure = toWidgetError(error)
-          const mayBeOld = failure.terminal && failure.status === 401
-          if (mayBeOld) await renewing
-          const renewed = over ? grant : grantNow()
-          if (!mayBeOld || renewed === grant) throw endIfTerminal(failure)
-          grant = renewed
-        }
-      }
-    },
+    withGrant,
 
     /** Takes the content that an identification gave: of this session, or of the one that the same visitor goes on with. */
     accept,
@@ -116,7 +99,7 @@ export function createSession(deps: SessionDeps) {
 
     release() {
       held = false
-      if (endAfterHold) finish(...endAfterHold)
+      if (endAfterHold) finish(endAfterHold)
     },
 
     end: finish,
@@ -136,6 +119,25 @@ export function createSession(deps: SessionDeps) {
     return grant
   }
 
+  /**
+   * Makes one call with the current grant. If the grant was replaced during the call and the old one was refused, the call is
+   * made again with the new one. An answer that ends the session ends it here.
+   */
+  async function withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer> {
+    const grant = grantNow()
+    try {
+      return await call(grant)
+    } catch (error) {
+      const failure = toWidgetError(error)
+      if (failure.terminal && failure.status === 401) {
+        await renewing
+        if (!over && grantNow() !== grant) return withGrant(call)
+      }
+      if (failure.terminal && sessionEndOf(failure.code)) finish(failure.code)
+      throw failure
+    }
+  }
+
   /** Gets a session's content, over all failures that may pass; one that does not ends the session. */
   async function obtain(call: (key: string) => Promise<SessionContent>, between: Pick<Pause, 'wait'>) {
     const key = newId()
@@ -148,7 +150,7 @@ export function createSession(deps: SessionDeps) {
       accept({ content, askedAtMs })
     } catch (error) {
       const { code } = toWidgetError(error)
-      finish(sessionEndOf(code) ?? (record?.session && 'session.expired'), code)
+      finish(sessionEndOf(code) || !record?.session ? code : 'session.expired')
     }
   }
 
@@ -189,7 +191,7 @@ export function createSession(deps: SessionDeps) {
     const input = { sessionId, renewalToken, lastSeenEventId: position?.lastEventId }
     return obtain(
       async (key) => {
-        if (leftMs() === 0) throw new WidgetError('SessionExpired', { terminal: true })
+        if (leftMs() === 0) throw new WidgetError('session.expired', { terminal: true })
         return api.renewSession(input, accessGrant, key)
       },
       // No wait is longer than the grant is good.
@@ -197,23 +199,16 @@ export function createSession(deps: SessionDeps) {
     )
   }
 
-  function endIfTerminal(failure: WidgetError): WidgetError {
-    const event = failure.terminal ? sessionEndOf(failure.code) : undefined
-    if (event) finish(event, failure.code)
-    return failure
-  }
-
-  function finish(event: SessionEnd | undefined, code: string) {
+  function finish(code: string) {
     if (over) return
     if (held) {
-      endAfterHold = [event, code]
+      endAfterHold = code
       return
     }
     leave()
-    // After a lasting end a reload must not begin anew by itself.
-    const lasting = event && !isOneSessionsEnd(event) ? { event, code } : undefined
-    if (record) records.forgetSession(record.clientInstanceId, lasting)
-    deps.onEnd(event, code)
+    const ended = isLastingEnd(code) ? { event: code } : undefined
+    if (record) records.forgetSession(record.clientInstanceId, ended)
+    deps.onEnd(code)
   }
 
   function leave() {

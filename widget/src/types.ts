@@ -1,5 +1,5 @@
 /**
- * Where a message stands (section 3.1 of the specification).
+ * How far a message has come (section 3.1 of the specification).
  *
  * - `pending`: in the outbox, not yet accepted by the service.
  * - `retrying`: a send failed in a way that may pass; another attempt with the same `clientOperationId` is due.
@@ -7,7 +7,7 @@
  * - `sent`, `delivered`, `read`: what the service reports afterwards.
  * - `failed`: no further attempt is made by itself.
  */
-export type MessageState = 'pending' | 'queued' | 'retrying' | 'sent' | 'delivered' | 'read' | 'failed'
+export type DeliveryStatus = 'pending' | 'queued' | 'retrying' | 'sent' | 'delivered' | 'read' | 'failed'
 
 export interface MessageAuthor {
   kind: 'visitor' | 'agent' | 'system'
@@ -15,31 +15,24 @@ export interface MessageAuthor {
   avatarUrl?: string
 }
 
-/** A message as the service tells it, in the history and in events (section 2.3 of the specification). */
-export interface ServiceMessage {
-  messageId: string
+/** A message as the browser holds it. Fields that the service assigns are missing until it has accepted the message. */
+export interface WidgetMessage {
+  /** Stable for as long as the page lives, whatever else becomes known of the message. */
+  key: string
+  deliveryStatus: DeliveryStatus
+  messageId?: string
   /** Only on the visitor's own messages. */
   clientOperationId?: string
   /** Only on the visitor's own messages. */
   sessionId?: string
-  conversationId: string
-  sequence: number
+  conversationId?: string
+  sequence?: number
   author: MessageAuthor
   body: string
   contentType: string
   locale?: string
-  state: MessageState
   /** RFC 3339. */
   createdAt: string
-}
-
-/** A message as the browser holds it: the service's fields are missing until the service has accepted it. */
-export interface WidgetMessage extends Omit<ServiceMessage, 'messageId' | 'sequence' | 'conversationId'> {
-  /** Stable for as long as the page lives, whatever else becomes known of the message. */
-  key: string
-  messageId?: string
-  conversationId?: string
-  sequence?: number
   /** Why the last attempt failed. */
   error?: WidgetErrorDetail
 }
@@ -74,23 +67,6 @@ export interface SessionContent {
 
 /** What the application may know of a session: the content without its credentials. */
 export type SessionView = Pick<SessionContent, 'sessionId' | 'conversationId' | 'continuity' | 'identity'>
-
-export interface HistoryPage {
-  messages: ServiceMessage[]
-  hasMore: boolean
-  lastSequence: number
-  oldestSequence: number
-}
-
-export interface AcceptedMessage {
-  clientOperationId: string
-  messageId: string
-  sessionId: string
-  conversationId: string
-  sequence: number
-  state: MessageState
-  acceptedAt: string
-}
 
 /** Who the host page says the visitor is. Only the assertion of the host's backend decides. */
 export interface VisitorIdentity {

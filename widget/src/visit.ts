@@ -1,6 +1,6 @@
 import type { Api } from './api.ts'
 import { createConversation } from './conversation.ts'
-import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
+import { toWidgetError, WidgetError } from './errors.ts'
 import { createEventStream } from './event-stream.ts'
 import type { Emitter } from './events.ts'
 import { createHistory } from './history.ts'
@@ -13,7 +13,6 @@ import type {
   ConnectionState,
   PageContext,
   SessionContent,
-  SessionEnd,
   SessionView,
   StreamEvent,
   WidgetConfig,
@@ -45,7 +44,7 @@ export interface VisitDeps {
    */
   onClosed?(unsent: readonly OutboxEntry[], draft: string, end: () => void): void
   /** Nothing is retried any more. What was waiting has been told as not sent. */
-  onEnd(event: SessionEnd | undefined, code: string): void
+  onEnd(code: string): void
 }
 
 export type Visit = ReturnType<typeof createVisit>
@@ -65,16 +64,16 @@ export function createVisit(deps: VisitDeps) {
   const conversation = createConversation({ emit })
   const session = createSession({
     ...deps,
-    onEnd(event, code) {
+    onEnd(code) {
       if (closed) return
       stop()
       const end = () => {
         outbox.stop(new WidgetError(code, { terminal: true }))
         // They have logged out, in another tab: whoever sits there now is shown nothing of theirs.
-        if (event === 'session.closed' && session.isVerified()) conversation.clear(true)
-        deps.onEnd(event, code)
+        if (code === 'session.closed' && session.isVerified()) conversation.clear(true)
+        deps.onEnd(code)
       }
-      if (event !== 'session.closed' || session.isVerified() || !opened || !deps.onClosed) return end()
+      if (code !== 'session.closed' || session.isVerified() || !opened || !deps.onClosed) return end()
       outbox.stop()
       deps.onClosed(outbox.pending(), session.notes().draft ?? '', end)
     },
@@ -88,7 +87,7 @@ export function createVisit(deps: VisitDeps) {
       const content = session.content()
       if (content) records.writeOutbox(content.sessionId, entries)
     },
-    onState: conversation.setOwnState,
+    onStatus: conversation.setOwnStatus,
     onRetrying: (id, attempt) => conversation.tellOwn('message.retrying', id, { attempt }),
     onExhausted: (id, error) => conversation.tellOwn('message.retry.exhausted', id, { error }),
     onAccepted: conversation.takeAnswer,
@@ -137,7 +136,7 @@ export function createVisit(deps: VisitDeps) {
       if (isOwn) outbox.restore(kept.entries)
       // Nobody else may read, let alone send, what was written in another session; one without a name was this visitor's.
       if (isOwn || identity.state === 'anonymous') {
-        const lost = { code: 'SessionExpired', recoverable: false }
+        const lost = { code: 'session.expired', recoverable: false }
         for (const entry of kept.entries) conversation.addOwn(isOwn ? entry : { ...entry, error: lost })
       }
       const unsent = identity.state === 'verified' ? (deps.unsent ?? []) : []
@@ -228,14 +227,14 @@ export function createVisit(deps: VisitDeps) {
         if (state === 'online') tab.onOnline()
         deps.onConnection(state)
       },
-      onEnd(event, code) {
+      onEnd(event) {
         tab.stop()
-        session.end(event, code)
+        session.end(event)
       },
       onFailure(failure) {
         tab.stop()
         emit('error', { code: 'realtime_terminal_failure', recoverable: false })
-        session.end(failure && sessionEndOf(failure.code), failure?.code ?? 'realtime_terminal_failure')
+        session.end(failure?.code ?? 'realtime_terminal_failure')
       },
     })
     const tab = createTabStream({

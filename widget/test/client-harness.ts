@@ -76,7 +76,7 @@ export function createClientHarness(
       for (const listener of [...listeners]) listener(signal)
     },
     bodies: () => client.messages().map(({ body }) => body),
-    states: () => client.messages().map(({ state }: WidgetMessage) => state),
+    states: () => client.messages().map(({ deliveryStatus }: WidgetMessage) => deliveryStatus),
     async started() {
       await client.start()
       await until(() => client.connection() === 'online')

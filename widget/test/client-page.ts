@@ -10,5 +10,5 @@ Object.assign(globalThis, {
   shown: () =>
     (globalThis as unknown as { client: ReturnType<typeof createServiceClient> }).client
       .messages()
-      .map(({ body, state }) => `${body}: ${state}`),
+      .map(({ body, deliveryStatus }) => `${body}: ${deliveryStatus}`),
 })

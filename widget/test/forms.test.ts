@@ -63,6 +63,43 @@ describe('which form is due', () => {
     client.stop()
   })
 
+  it('is none where the conversation has messages of agents only, and none before they are loaded', async () => {
+    server = await startScenarioServer({ now: clock.now, config: advertised })
+    const first = createClientHarness(server, 'pk_friendly', { clock })
+    await first.started()
+    for (let count = 1; count <= 60; count += 1) server.conversation('pk_friendly').agentSays(`message ${count}`)
+    server.continueConversations()
+    const second = createClientHarness(server, 'pk_friendly', { clock })
+    const due: unknown[] = []
+    for (const name of ['config.loaded', 'session.ready', 'messages.changed', 'form.changed'] as const)
+      second.client.on(name, () => due.push(second.client.formDue()))
+    await second.started()
+    await until(() => second.bodies().length === 50)
+    expect(due.length).toBeGreaterThan(2)
+    expect(due.filter(Boolean)).toEqual([])
+    for (const { client } of [first, second]) client.stop()
+  })
+
+  it('is the pre-chat form in an older conversation that has no message', async () => {
+    server = await startScenarioServer({ now: clock.now, config: advertised })
+    const first = createClientHarness(server, 'pk_friendly', { clock })
+    await first.started()
+    server.continueConversations()
+    const second = createClientHarness(server, 'pk_friendly', { clock })
+    await second.started()
+    await until(() => second.client.formDue() === 'preChat')
+    for (const { client } of [first, second]) client.stop()
+  })
+
+  it('is none any more when an agent writes first', async () => {
+    const { client, bodies } = await started()
+    expect(client.formDue()).toBe('preChat')
+    server.conversation('pk_friendly').agentSays('Can I help you?')
+    await until(() => bodies().length === 1)
+    expect(client.formDue()).toBeUndefined()
+    client.stop()
+  })
+
   it('is none once one was submitted, after a reload too, and again one in a new session', async () => {
     const { client, storage } = await started()
     expect(await client.submitForm('preChat', fields)).toEqual({ status: 'submitted' })

@@ -64,6 +64,8 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
   const features = createScenarioFeatures(now)
   const stalled: (() => void)[] = []
   let counter = 0
+  let continues = false
+  let refusesOrigin = false
 
   const server = createServer((request, response) => {
     void handle(request, response).catch(() => response.destroy())
@@ -84,6 +86,16 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     conversation: (siteKey: SiteKey) => [...(sites.get(siteKey)?.sessions.values() ?? [])].at(-1)!.conversation,
 
     sessionCount: (siteKey: SiteKey) => sites.get(siteKey)?.sessions.size ?? 0,
+
+    /** New sessions go on in the newest conversation of their site key, as a verified visitor's do on a second device. */
+    continueConversations() {
+      continues = true
+    },
+
+    /** From now on requests of the API are answered as those of an origin that no installation allows: without CORS headers. */
+    refuseOrigin(isRefused: boolean) {
+      refusesOrigin = isRefused
+    },
 
     /** Ends every session of a site key: its streams get the event, its calls the refusal. */
     endSessions(siteKey: SiteKey, event: string, refusal: Refusal) {
@@ -106,6 +118,8 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
 
   async function handle(request: IncomingMessage, response: ServerResponse) {
     const url = new URL(request.url ?? '/', 'http://localhost')
+    if (refusesOrigin && url.pathname.startsWith(base))
+      return refuse(response, { status: 403, code: 'OriginNotAllowed', terminal: true })
     response.setHeader('Access-Control-Allow-Origin', request.headers.origin ?? 'null')
     response.setHeader('Access-Control-Expose-Headers', 'X-Correlation-Id, Retry-After, Idempotency-Replayed')
     response.setHeader('Vary', 'Origin')
@@ -212,9 +226,10 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
 
   function newSession(site: Site, continued?: ScenarioConversation): SessionContent {
     const number = ++counter
-    const conversation =
-      continued ?? createScenarioConversation(`cnv_${number}`, { ...site.scenario, ...site.left }, now)
+    const before = continued ?? (continues ? [...site.sessions.values()].at(-1)?.conversation : undefined)
+    const conversation = before ?? createScenarioConversation(`cnv_${number}`, { ...site.scenario, ...site.left }, now)
     const content = contentOf(`ses_${number}`, conversation)
+    if (before) content.continuity = { state: 'continued' }
     site.sessions.set(content.sessionId, { content, conversation, renewals: new Map(), identities: new Map() })
     return content
   }

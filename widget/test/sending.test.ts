@@ -16,7 +16,7 @@ describe('a message of the visitor', () => {
     await harness.started()
     const message = harness.client.sendMessage('Do you ship to Norway?')
 
-    expect(message.state).toBe('pending')
+    expect(message.deliveryStatus).toBe('pending')
     expect(harness.bodies()).toEqual(['Do you ship to Norway?'])
     await until(() => harness.states()[0] === 'queued' && server.conversation('pk_friendly').lastSequence() === 1)
     server.conversation('pk_friendly').agentSays('We do.')

@@ -207,6 +207,29 @@ describe('the renewal', () => {
   })
 })
 
+describe('a disabled connection', () => {
+  it.each(['by the event', 'in a record of an earlier version'])(
+    'ends the session, and a reload begins anew, %s',
+    async (way) => {
+      const storage = createMemoryStorage()
+      const before = start('pk_friendly', storage)
+      await before.started()
+      server.endSessions('pk_friendly', 'connection.disabled', { status: 403, code: 'ConnectionDisabled' })
+      await until(() => before.client.connection() === 'ended')
+      expect(before.client.canStartNew()).toBe(false)
+      const ended = { event: 'connection.disabled', code: 'ConnectionDisabled' }
+      if (way !== 'by the event')
+        storage.setItem('service.widget.1.pk_friendly', JSON.stringify({ clientInstanceId: 'tab', ended }))
+
+      const after = start('pk_friendly', storage)
+      await after.started()
+      expect(after.client.ended()).toBeUndefined()
+      expect(server.seen('POST /sessions')).toHaveLength(2)
+      after.client.stop()
+    },
+  )
+})
+
 describe('a ban or a revocation', () => {
   it.each([
     ['visitor.banned', 'VisitorBanned'],

@@ -251,7 +251,7 @@ describe('a terminal condition', () => {
     await until(() => harness.states()[0] === 'failed')
 
     expect(harness.count('visitor.banned')).toBe(1)
-    expect(harness.client.messages()[0]?.error).toEqual({ code: 'VisitorBanned', recoverable: false })
+    expect(harness.client.messages()[0]?.error).toEqual({ code: 'visitor.banned', recoverable: false })
     expect(server.seen('POST /messages')).toHaveLength(1)
   })
 

@@ -1,8 +1,9 @@
 import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../src/client-entry.ts'
 import type { Lifecycle, LifecycleSignal, TabSlot, Tabs } from '../src/platform.ts'
 import { createMemoryStorage, type KeyValueStorage } from '../src/storage.ts'
-import type { ServiceMessage, WidgetErrorDetail, WidgetEventMap } from '../src/types.ts'
+import type { WidgetErrorDetail, WidgetEventMap } from '../src/types.ts'
 import { waitForSlot } from '../src/ui/page-tabs.ts'
+import type { ServiceMessage } from '../src/wire.ts'
 import { createManualClock, type ManualClock } from './manual-clock.ts'
 import type { Scenario, SiteKey } from './scenarios.ts'
 
@@ -183,7 +184,7 @@ export function createSuiteWorld({ serverUrl, fetch }: Surroundings) {
       errors: () =>
         told.filter(({ name }) => name === 'error').map(({ payload }) => (payload as WidgetErrorDetail).code),
       bodies: () => client.messages().map(({ body }) => body),
-      states: () => client.messages().map(({ state }) => state),
+      states: () => client.messages().map(({ deliveryStatus }) => deliveryStatus),
       signal,
       setVisible(now) {
         isVisible = now

@@ -10,7 +10,7 @@ const message = (sequence: number | undefined, body: string): WidgetMessage => (
   body,
   author: { kind: 'visitor' },
   contentType: 'text',
-  state: 'queued',
+  deliveryStatus: 'queued',
   createdAt: at,
 })
 const line = (type: Activity['type'], sequence: number): Activity => ({

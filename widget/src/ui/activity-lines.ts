@@ -26,7 +26,7 @@ export function withActivity(
 const systemMessage = {
   author: { kind: 'system' as const },
   contentType: 'text',
-  state: 'sent' as const,
+  deliveryStatus: 'sent' as const,
 }
 
 function textOf({ type, agentName = '' }: Activity, texts: ShownTexts): string | undefined {

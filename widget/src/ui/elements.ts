@@ -22,13 +22,11 @@ export function setAttributes(target: Element, attributes: Attributes) {
 const svgNamespace = 'http://www.w3.org/2000/svg'
 
 /** A 24 by 24 line drawing in the colour of the text around it. */
-export function icon(paths: readonly string[], className = 'icon'): SVGSVGElement {
+export function icon(path: string, className = 'icon'): SVGSVGElement {
   const svg = document.createElementNS(svgNamespace, 'svg')
-  setAttributes(svg, { class: className, viewBox: '0 0 24 24', 'aria-hidden': 'true', focusable: 'false' })
-  for (const d of paths) {
-    const path = document.createElementNS(svgNamespace, 'path')
-    path.setAttribute('d', d)
-    svg.append(path)
-  }
+  const drawn = document.createElementNS(svgNamespace, 'path')
+  setAttributes(svg, { class: className, viewBox: '0 0 24 24', 'aria-hidden': 'true' })
+  drawn.setAttribute('d', path)
+  svg.append(drawn)
   return svg
 }

@@ -20,13 +20,8 @@ export function createHeader(texts: ChatTexts, titleId: string, onClose: () => v
   const status = element('p', { class: 'status', role: 'status' }, element('span', { class: 'dot' }), statusText)
   const close = element('button', { class: 'close', type: 'button', 'aria-label': texts.closePanel }, icon(closeIcon))
   close.addEventListener('click', onClose)
-  const header = element(
-    'header',
-    { class: 'header' },
-    mark,
-    element('div', { class: 'heading' }, title, status),
-    close,
-  )
+  // No `header` element: it would be a second banner of the host page.
+  const header = element('div', { class: 'header' }, mark, element('div', { class: 'heading' }, title, status), close)
   let shownConfig: WidgetConfig | undefined
   let agent: ShownAgent | undefined
   let state: ConnectionState = 'idle'

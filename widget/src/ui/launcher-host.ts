@@ -1,5 +1,5 @@
 import type { WidgetConfig } from '../types.ts'
-import { element, icon, setAttributes } from './elements.ts'
+import { element, icon } from './elements.ts'
 import { chatIcon } from './icons.ts'
 import launcherCss from './launcher.css?inline'
 import { launcherColors } from './launcher-colors.ts'
@@ -36,6 +36,7 @@ export function createLauncherHost({ position, launcher }: LauncherOptions) {
   )
   const failed = element('div', { class: 'failed', role: 'alert', dir: 'auto', hidden: true })
   const frame = element('div', { class: 'frame' }, button, failed)
+  let told = ''
   root.append(frame)
 
   return {
@@ -44,16 +45,23 @@ export function createLauncherHost({ position, launcher }: LauncherOptions) {
     frame,
     button,
 
-    /** The installation's look; the package's own where there is none. */
+    /** Tells the page's developers, once, why the service refuses the chat. */
+    tellRefusal(code: string, siteKey: string) {
+      if (told !== code)
+        console.error(`Chat: ${code}. Allow ${location.origin} for ${siteKey} (console: Installations)`)
+      told = code
+    },
+
+    /** The installation's look, or the package's own. */
     setAppearance(appearance: WidgetConfig['appearance'] | undefined) {
       const { accent, onAccent } = launcherColors(appearance?.accentColor)
       frame.style.setProperty('--accent', accent)
       frame.style.setProperty('--on-accent', onAccent)
-      setAttributes(frame, { 'data-position': position ?? appearance?.position })
+      frame.dataset.position = position ?? appearance?.position ?? 'right'
     },
 
     /** Tells beside the button why a press did nothing; nothing takes it away. */
-    setFailure(text = '') {
+    setFailure(text: string) {
       failed.hidden = !text
       failed.textContent = text
     },

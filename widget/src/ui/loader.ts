@@ -1,13 +1,21 @@
 import { WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION } from '../api.ts'
 import { sessionRecordKey } from '../session-record.ts'
 import type { WidgetConfig } from '../types.ts'
+import type { ErrorEnvelope } from '../wire.ts'
 import { createLauncherHost } from './launcher-host.ts'
 import { launcherTexts } from './launcher-texts.ts'
 import { chooseLocale, languageOf, pageLocales } from './locale-choice.ts'
+import { readableRefusal } from './readable-refusal.ts'
 import type { createWidget, ServiceWidget, ServiceWidgetOptions } from './widget.ts'
 
 /** Where the build has put the chat itself, relative to this script's own address. */
 declare const CHAT_MODULE: string
+
+/** The configuration, or the error envelope in its place, or neither. */
+type ConfigAnswer = Partial<WidgetConfig & ErrorEnvelope>
+
+/** The configuration is asked for again after a random part of this. */
+const retryWithinMs = 30_000
 
 /**
  * What a page gets hold of before the chat is loaded: in `event.detail` of `service-widget:start`, which bubbles from the
@@ -38,12 +46,13 @@ function start(script: HTMLScriptElement) {
     launcher: launcher !== 'hidden',
   } as ServiceWidgetOptions
   const { siteKey } = options
-  if (!siteKey) return console.error('Chat: data-site-key is missing')
+  if (!siteKey) return console.error('Chat: no data-site-key')
   const host = createLauncherHost(options)
-  let isMounted = false
-  let loadFailed = ''
+  let isMounted: boolean
+  let loadFailed: string
   let widget: Promise<ServiceWidget> | undefined
-  let failures = 0
+  /** Makes another address of each further attempt. */
+  let query = ''
   const loader: ServiceWidgetLoader = {
     configure: (more) => void Object.assign(options, more),
     load,
@@ -61,12 +70,12 @@ function start(script: HTMLScriptElement) {
   }
 
   async function fetchChat(): Promise<ServiceWidget> {
-    host.setFailure()
+    host.setFailure('')
     host.button.ariaBusy = 'true'
     try {
       // A script of another origin is told no address of its own, so `import` cannot resolve against it. And browsers differ in
       // whether a module that failed once is ever asked for again: another address is another module.
-      const { href } = new URL(CHAT_MODULE + (failures ? `?${failures}` : ''), script.src)
+      const { href } = new URL(CHAT_MODULE + query, script.src)
       const chat = (await import(/* @vite-ignore */ href)) as { createWidget: typeof createWidget }
       // Reading the chat's code and building it are two tasks, so that neither holds up the page for long.
       await new Promise((resolve) => setTimeout(resolve))
@@ -78,7 +87,7 @@ function start(script: HTMLScriptElement) {
       return made
     } catch (error) {
       widget = undefined
-      failures += 1
+      query += '?'
       throw error
     } finally {
       host.button.ariaBusy = null
@@ -89,30 +98,42 @@ function start(script: HTMLScriptElement) {
     host.setFailure(loadFailed)
   }
 
-  /** The launcher comes in the installation's colours; where those cannot be had, in the package's own. */
+  /**
+   * Shows the launcher in the installation's colours, or in the package's own until the configuration can be fetched. There is
+   * none while the service refuses the page.
+   */
   async function showLauncher() {
-    const config = await fetchConfig()
-    // A reload, or the page itself, may have been quicker: the chat then looks after its launcher.
-    if (isMounted) return
-    const { frame, button, host: element, setAppearance } = host
-    const tag = chooseLocale(options.locale, pageLocales(), Object.keys(launcherTexts), config?.locale)
-    ;[button.ariaLabel, loadFailed] = launcherTexts[languageOf(tag)]!
-    frame.lang = tag
-    setAppearance(config?.appearance)
-    document.body.append(element)
+    for (;;) {
+      const answer = await fetchConfig().catch((): ConfigAnswer => ({}))
+      // The chat may have been mounted meanwhile. It then takes care of its launcher.
+      if (isMounted) return
+      if (answer.terminal) host.tellRefusal(answer.code!, siteKey)
+      else show(answer)
+      if (answer.capabilities) return
+      await new Promise((resolve) => {
+        if (!answer.terminal) setTimeout(resolve, retryWithinMs * Math.random())
+        document.addEventListener('visibilitychange', resolve)
+      })
+    }
   }
 
-  async function fetchConfig(): Promise<WidgetConfig | undefined> {
-    try {
-      const response = await fetch(`${options.apiBaseUrl + WIDGET_PUBLIC_API_PREFIX}/config/${siteKey}`, {
+  function show({ locale, appearance }: ConfigAnswer) {
+    const tag = chooseLocale(options.locale, pageLocales(), Object.keys(launcherTexts), locale)
+    ;[host.button.ariaLabel, loadFailed] = launcherTexts[languageOf(tag)]!
+    host.frame.lang = tag
+    host.setAppearance(appearance)
+    document.body.append(host.host)
+  }
+
+  async function fetchConfig(): Promise<ConfigAnswer> {
+    const { apiBaseUrl } = options
+    const response = await readableRefusal(apiBaseUrl, () =>
+      fetch(`${apiBaseUrl + WIDGET_PUBLIC_API_PREFIX}/config/${siteKey}`, {
         headers: { 'X-Service-Widget-Version': WIDGET_PUBLIC_API_VERSION },
         credentials: 'omit',
-      })
-      const answer = await response.json()
-      if (response.ok) return answer
-      console.error(`Chat: ${answer.code}`)
-    } catch {}
-    return undefined
+      }),
+    )
+    return response.json()
   }
 
   /** Whether this tab has a chat going on, in which messages may be waiting. Nothing is written. */

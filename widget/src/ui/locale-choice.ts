@@ -36,10 +36,8 @@ export function chooseLocale(
   known: readonly string[],
   offered?: WidgetConfig['locale'],
 ): string {
-  const isKnown = (tag: string) => known.some((one) => languageOf(one) === languageOf(tag))
-  const isOffered = (tag: string) => !offered || offered.supported.some((one) => languageOf(one) === languageOf(tag))
-  const named = asked && wellFormed(asked)
-  if (named && isKnown(named)) return named
-  const choices = [...wanted.filter(isOffered), ...(offered ? [offered.default] : [])]
-  return choices.find((tag) => tag && isKnown(tag)) ?? 'en'
+  const isAmong = (tags: readonly string[], tag: string) => tags.some((one) => languageOf(one) === languageOf(tag))
+  const choices = wanted.filter((tag) => !offered || isAmong(offered.supported, tag))
+  const ranked = [asked && wellFormed(asked), ...choices, offered?.default]
+  return ranked.find((tag) => tag && isAmong(known, tag)) || 'en'
 }

@@ -79,7 +79,7 @@ export function createMessageLog(deps: MessageLogDeps) {
       if (quiet) settle()
       greeting.hidden = deps.hasOlder()
       const last = messages.at(-1)
-      if (wasAtEnd || quiet || last?.state === 'pending') toEnd()
+      if (wasAtEnd || quiet || last?.deliveryStatus === 'pending') toEnd()
       else if (rows.size > knew) showJump(true)
     },
 

@@ -46,7 +46,7 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
   function update({ message, startsDay, startsGroup, endsGroup, showsState }: PlacedMessage) {
     row.toggleAttribute('data-starts-group', startsGroup)
     row.toggleAttribute('data-ends-group', endsGroup)
-    row.dataset.state = message.state
+    row.dataset.state = message.deliveryStatus
     day.hidden = !startsDay
     if (startsDay) day.textContent = context.dates.day(message.createdAt)
     label.hidden = !startsGroup || author.kind !== 'agent'
@@ -60,8 +60,8 @@ export function createMessageRow(first: PlacedMessage, context: RowContext): Mes
   }
 
   function metaParts(message: WidgetMessage, showsState: boolean, endsGroup: boolean): Node[] {
-    if (author.kind === 'visitor' && message.state === 'failed') return failedParts(message)
-    const state = showsState && author.kind === 'visitor' ? stateText(message, context) : ''
+    if (author.kind === 'visitor' && message.deliveryStatus === 'failed') return failedParts(message)
+    const state = showsState && author.kind === 'visitor' ? statusText(message, context) : ''
     const time = message.messageId && (endsGroup || state) ? context.dates.time(message.createdAt) : ''
     const text = [time, state].filter(Boolean).join(' · ')
     return text ? [element('bdi', {}, text)] : []
@@ -89,9 +89,11 @@ function avatarOf({ avatarUrl }: MessageAuthor, name: string): HTMLElement {
 }
 
 /** Truthful about what the service has said: nothing is called sent before it has been accepted. */
-function stateText({ state }: WidgetMessage, { texts, isOnline }: RowContext): string {
-  if ((state === 'pending' || state === 'retrying') && !isOnline()) return texts.waitingForNetwork
-  if (state === 'pending') return texts.sending
-  if (state === 'queued' || state === 'sent') return texts.sent
-  return { retrying: texts.retrying, delivered: texts.delivered, read: texts.read, failed: texts.notSent }[state]
+function statusText({ deliveryStatus }: WidgetMessage, { texts, isOnline }: RowContext): string {
+  if ((deliveryStatus === 'pending' || deliveryStatus === 'retrying') && !isOnline()) return texts.waitingForNetwork
+  if (deliveryStatus === 'pending') return texts.sending
+  if (deliveryStatus === 'queued' || deliveryStatus === 'sent') return texts.sent
+  return { retrying: texts.retrying, delivered: texts.delivered, read: texts.read, failed: texts.notSent }[
+    deliveryStatus
+  ]
 }

@@ -157,9 +157,11 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
   /** Where nothing can be sent any more, the reason stands in the composer's place. */
   function showEnd() {
     const ended = client.ended()
+    const hadFocus = composer.element.matches(':focus-within')
     notice.hidden = !ended
     composer.element.hidden = ended !== undefined || features.isFormShown()
     if (!ended) return notice.replaceChildren()
+    if (hadFocus) panel.focus({ preventScroll: true })
     const reason = element('p', {}, texts.endReasons[ended.event ?? 'unavailable'])
     if (!client.canStartNew()) return notice.replaceChildren(reason)
     const again = element('button', { class: 'again', type: 'button' }, texts.startNew)

@@ -18,7 +18,7 @@ export interface ShellOptions extends LauncherOptions {
 export type Shell = ReturnType<typeof createShell>
 
 /** What the chat stands in: the launcher's element with the chat's own styles, colour scheme and language. */
-export function createShell(launcherHost: LauncherHost, { container, theme = 'auto', launcher }: ShellOptions) {
+export function createShell(launcherHost: LauncherHost, { container, theme = 'auto' }: ShellOptions) {
   const { host, root, frame, button } = launcherHost
   const prefersDark = matchMedia('(prefers-color-scheme: dark)')
   const sheet = new CSSStyleSheet()
@@ -30,7 +30,6 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
   const added = new Set<string>()
   root.adoptedStyleSheets.push(sheet)
   button.append(collapse, badge)
-  button.hidden = launcher === false
   prefersDark.addEventListener('change', color)
   if (!host.isConnected) (container ?? document.body).append(host)
 
@@ -73,7 +72,8 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
     setLocale: (locale: string) => setAttributes(frame, { lang: locale, dir: directionOf(locale) }),
 
     /** What the launcher says and shows. */
-    setLauncher(label: string, isOpen: boolean, unread: number) {
+    setLauncher(label: string, isOpen: boolean, unread: number, isShown: boolean) {
+      button.hidden = !isShown
       badge.hidden = unread === 0
       badge.textContent = unread > 9 ? '9+' : String(unread)
       setAttributes(button, { 'aria-expanded': String(isOpen), 'aria-label': label })

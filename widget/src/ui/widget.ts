@@ -14,6 +14,8 @@ import { createOpenRecord } from './open-record.ts'
 import { pageContextOf } from './page-context.ts'
 import { pagePlatform } from './page-platform.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel.ts'
+import { readableRefusal } from './readable-refusal.ts'
+import { followRefusals } from './refusals.ts'
 import { createShell, type Shell, type ShellOptions, type Theme } from './shell.ts'
 import type { ShownTexts, WidgetTexts } from './texts.ts'
 import { followVisualViewport } from './viewport.ts'
@@ -72,6 +74,7 @@ export interface ServiceWidget {
 }
 
 interface Mounted {
+  host: LauncherHost
   shell: Shell
   announcer: Announcer
   /** Missing while its language is on the way. */
@@ -95,6 +98,7 @@ export function createWidget(
     ...pagePlatform(options.apiBaseUrl),
     storage: storageFor(options.storage ?? 'session'),
     ...options.platform,
+    fetch: fetchReadably,
   }
   const supports = { navigation: true, screenshots: true, ...options.supports }
   const client = createServiceClient(
@@ -122,6 +126,13 @@ export function createWidget(
   client.on('unread.changed', showLauncherState)
   client.on('requests.changed', showLauncherState)
   client.on('config.loaded', configure)
+  const refusals = followRefusals({
+    client,
+    onChange(code) {
+      if (code) mounted?.host.tellRefusal(code, options.siteKey)
+      showLauncherState()
+    },
+  })
   client.on('session.ready', ({ session }) => {
     // A page before this one began it, and the service knows of that page.
     if (kept.includes(session.sessionId)) client.updatePageContext()
@@ -195,12 +206,15 @@ export function createWidget(
     shell.frame.append(announcer.element)
     host.button.onclick = toggle
     const unfollow = followVisualViewport(shell.frame)
+    const unfollowRefusals = refusals.watch()
     const unfollowPages = followPages(() => client.updatePageContext())
     return {
+      host,
       shell,
       announcer,
       remove() {
         unfollow()
+        unfollowRefusals()
         unfollowPages()
         mounted?.panel?.dispose()
         mounted?.panel?.element.remove()
@@ -265,6 +279,7 @@ export function createWidget(
       takesFocus = focuses
       focusedBefore = mounted?.shell.focused() ? null : document.activeElement
       void mount()
+      refusals.tryAgain()
       const { panel, announcer } = mounted!
       announcer.clear()
       client.markRead()
@@ -282,6 +297,13 @@ export function createWidget(
     emitter.emit('panel.closed', {})
   }
 
+  /** A refusal of the page's origin is told as such, and not as a broken network. */
+  function fetchReadably(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
+    const send = () => (options.platform?.fetch ?? fetch)(input, init)
+    const isScoped = 'Authorization' in init!.headers!
+    return isScoped ? send() : readableRefusal(options.apiBaseUrl.replace(/\/+$/, ''), send, init!.signal)
+  }
+
   function giveFocusBack({ button }: Shell) {
     if (!button.hidden) button.focus()
     else if (focusedBefore instanceof HTMLElement) focusedBefore.focus()
@@ -293,13 +315,14 @@ export function createWidget(
 
   function setLauncher(isShown: boolean) {
     options.launcher = isShown
-    if (mounted) mounted.shell.button.hidden = !isShown
+    showLauncherState()
   }
 
   function showLauncherState() {
     const { closePanel, openLauncher, openLauncherUnread } = shownTexts
     const unread = isOpen ? 0 : client.unread() + client.requests().length
     const closed = unread > 0 ? openLauncherUnread(unread) : openLauncher
-    mounted?.shell.setLauncher(isOpen ? closePanel : closed, isOpen, unread)
+    const isShown = options.launcher !== false && (isOpen || !refusals.isRefused())
+    mounted?.shell.setLauncher(isOpen ? closePanel : closed, isOpen, unread, isShown)
   }
 }

@@ -1,0 +1,71 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createDemoSite } from '../../widget/demo/server.ts'
+import { field, openChat, openShop, type Shop, soon, untilOnline, untilSent, write } from '../support/shop.ts'
+import { testDatabase } from '../support/test-database.ts'
+
+const database = testDatabase()
+let shop: Shop
+beforeAll(async () => {
+  shop = await openShop(database)
+})
+
+const launcher = (page: Page) => page.getByRole('button', { name: /^Open chat/ })
+
+it('on an origin that is not allowed there is no chat, one line names the origin, and allowing it mends the open page', async () => {
+  const site = await createDemoSite({ gatewayUrl: `http://localhost:${shop.network.port}`, siteKey: shop.siteKey })
+  site.listen(0)
+  await once(site, 'listening')
+  afterAll(() => site.close())
+  const origin = `http://localhost:${(site.address() as AddressInfo).port}`
+  const { page, context, complaints } = await shop.visit()
+  const ownLines = () => complaints.filter((line) => line.startsWith('Chat:'))
+  await page.goto(origin)
+  await expect.poll(ownLines, soon).toHaveLength(1)
+  expect(ownLines()[0]).toContain(`OriginNotAllowed. Allow ${origin} for ${shop.siteKey}`)
+  expect(await page.locator('[data-service-widget]').count()).toBe(0)
+
+  await shop.operator.workspaces.updateInstallation({ siteKey: shop.siteKey, origins: [shop.origin, origin] })
+  await expect
+    .poll(async () => {
+      await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+      return launcher(page).isVisible()
+    }, soon)
+    .toBe(true)
+  await openChat(page)
+  await write(page, 'allowed now')
+  await untilSent(page, 'allowed now')
+  site.closeAllConnections()
+  await context.close()
+})
+
+it('a verified customer on a second device gets no form over a conversation that begins with messages of agents', async () => {
+  await shop.operator.workspaces.updateInstallation({
+    siteKey: shop.siteKey,
+    capabilities: { preChatForm: true },
+    forms: { preChat: { fields: [{ name: 'email', label: 'Email address', type: 'email', required: true }] } },
+  })
+  const first = await shop.visit('/account')
+  await first.page.getByRole('button', { name: 'Sign in as Ada Berger' }).click()
+  await first.page.getByRole('heading', { name: 'Hello, Ada.' }).waitFor()
+  const form = (page: Page) => page.locator('[data-service-widget] .form-view')
+  await launcher(first.page).click()
+  await form(first.page).waitFor()
+  const { conversationId } = await first.session()
+  for (let count = 1; count <= 60; count += 1) await shop.agentSays(conversationId, `number ${count}.`)
+  await first.page.getByText('number 60.').waitFor()
+  expect(await form(first.page).count()).toBe(0)
+
+  const second = await shop.visit('/account')
+  await second.page.getByRole('button', { name: 'Sign in as Ada Berger' }).click()
+  await second.page.getByRole('heading', { name: 'Hello, Ada.' }).waitFor()
+  await launcher(second.page).click()
+  await second.page.getByText('number 60.').waitFor()
+  await untilOnline(second.page)
+  expect((await second.session()).conversationId).toBe(conversationId)
+  expect(await form(second.page).count()).toBe(0)
+  expect(await field(second.page).isVisible()).toBe(true)
+  for (const { context } of [first, second]) await context.close()
+})

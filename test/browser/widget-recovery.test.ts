@@ -1,0 +1,128 @@
+import type { Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { inWidget, open, useWidget, withPreChat } from './widget-under-test.ts'
+
+const { gateway, serve, visit } = useWidget()
+
+const desktop = { width: 1200, height: 800 }
+const phone = { width: 390, height: 844 }
+const screens = { desktop, phone }
+
+const accentOf = (page: Page) => inWidget(page, '.frame').evaluate((frame) => frame.style.getPropertyValue('--accent'))
+
+/** What of the panel or the launcher is out of sight, in pixels. */
+async function hiddenPx(page: Page, selector: string): Promise<number> {
+  const { x, y, width, height } = (await inWidget(page, selector).boundingBox())!
+  const { width: right, height: bottom } = page.viewportSize()!
+  return Math.round(Math.max(0, -x, -y, x + width - right, y + height - bottom))
+}
+
+const look = (page: Page) => page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+
+describe.each(Object.entries(screens))('on a %s, when the configuration cannot be fetched', (_name, viewport) => {
+  it('the chat opens in sight on the default side, and takes the look of the installation once it can', async () => {
+    await serve(withPreChat, { position: 'left', accentColor: '#aa1122' })
+    const page = await visit({ pageScript: 'window.onerror = null', context: { viewport } })
+    await page.route('**/config/**', (route) => route.abort())
+    await page.reload()
+    await inWidget(page, '.launcher').waitFor()
+    expect(await hiddenPx(page, '.launcher')).toBe(0)
+    const standsRight = await inWidget(page, '.launcher').boundingBox()
+    expect(standsRight!.x).toBeGreaterThan(viewport.width / 2)
+    await open(page)
+    expect(await hiddenPx(page, '.panel')).toBe(0)
+    expect(await accentOf(page)).toBe('#2554d6')
+
+    await page.unroute('**/config/**')
+    await page.evaluate(`dispatchEvent(new Event('offline')), dispatchEvent(new Event('online'))`)
+    await expect.poll(() => accentOf(page), { timeout: 15_000 }).toBe('#aa1122')
+    await inWidget(page, '.frame[data-position="left"]').waitFor()
+    expect(await hiddenPx(page, '.panel')).toBe(0)
+    await inWidget(page, '.form-view').waitFor()
+  })
+
+  it('the launcher takes the look of the installation without being opened', async () => {
+    await serve({}, { position: 'left', accentColor: '#aa1122' })
+    const page = await visit({ context: { viewport } })
+    await page.route('**/config/**', (route) => route.fulfill({ status: 502, body: '<h1>Bad gateway</h1>' }))
+    await page.reload()
+    await inWidget(page, '.launcher').waitFor()
+    expect(await accentOf(page)).toBe('#2554d6')
+    await page.unroute('**/config/**')
+    await look(page)
+    await expect.poll(() => accentOf(page)).toBe('#aa1122')
+    expect((await inWidget(page, '.launcher').boundingBox())!.x).toBeLessThan(viewport.width / 2)
+  })
+})
+
+describe('when the service refuses', () => {
+  const ownLines = (complaints: string[]) => complaints.filter((line) => line.startsWith('Chat:'))
+
+  async function visitRefused(options: Parameters<typeof visit>[0] = {}) {
+    gateway().refuseOrigin(true)
+    const complaints: string[] = []
+    const page = await visit(options)
+    page.on('console', (message) => complaints.push(message.text()))
+    await page.reload()
+    return { page, complaints }
+  }
+
+  it("the page's origin, no chat is shown, and one console line names the origin and where to allow it", async () => {
+    const { page, complaints } = await visitRefused()
+    await expect.poll(() => ownLines(complaints)).toHaveLength(1)
+    const { origin } = new URL(page.url())
+    expect(ownLines(complaints)[0]).toBe(
+      `Chat: OriginNotAllowed. Allow ${origin} for pk_friendly (console: Installations)`,
+    )
+    for (let times = 0; times < 3; times += 1) {
+      await Promise.all([page.waitForEvent('requestfailed'), look(page)])
+    }
+    expect(await page.locator('[data-service-widget]').count()).toBe(0)
+    expect(ownLines(complaints)).toHaveLength(1)
+
+    gateway().refuseOrigin(false)
+    await look(page)
+    await open(page)
+  })
+
+  it('an unknown installation, no chat is shown either', async () => {
+    const { page, complaints } = await visitRefused({ siteKey: 'pk_unknown' })
+    gateway().refuseOrigin(false)
+    await page.reload()
+    await expect.poll(() => ownLines(complaints).join()).toContain('InstallationNotFound')
+    expect(await page.locator('[data-service-widget]').count()).toBe(0)
+  })
+
+  it('and the page opens the chat itself: it says so, offers nothing, and begins once the origin is allowed', async () => {
+    const { page, complaints } = await visitRefused({
+      pageScript: `addEventListener('service-widget:start', ({ detail }) => { window.loader = detail })`,
+    })
+    await expect.poll(() => ownLines(complaints)).toHaveLength(1)
+    await page.evaluate('loader.open()')
+    await page.getByText('Chat is not available at the moment.').waitFor()
+    expect(await inWidget(page, '.field').isVisible()).toBe(false)
+    expect(ownLines(complaints)).toHaveLength(1)
+    await page.keyboard.press('Escape')
+    expect(await inWidget(page, '.launcher').isVisible()).toBe(false)
+
+    gateway().refuseOrigin(false)
+    await look(page)
+    await open(page)
+    expect(await inWidget(page, '.field').isVisible()).toBe(true)
+  })
+
+  it('nothing, but cannot be reached: the launcher is shown, and no origin is blamed', async () => {
+    const complaints: string[] = []
+    const page = await visit()
+    page.on('console', (message) => complaints.push(message.text()))
+    await page.route('**/api/**', (route) => route.abort())
+    await page.route('**/widget.js?*', (route) => route.abort())
+    await page.reload()
+    await inWidget(page, '.launcher').click()
+    await inWidget(page, '.header[data-state="connecting"]').waitFor()
+    expect(ownLines(complaints)).toEqual([])
+    await page.unroute('**/api/**')
+    await page.evaluate(`dispatchEvent(new Event('online'))`)
+    await inWidget(page, '.header[data-state="online"]').waitFor()
+  })
+})
