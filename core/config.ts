@@ -117,13 +117,13 @@ export const coreSettings = Type.Object({
     default: 4000,
     minimum: 1,
     maximum: 100000,
-    description: 'Longest message, in characters; the gateways have the same setting.',
+    description: 'Longest message, in code points; the gateways have the same setting.',
   }),
   PAGE_CONTEXT_MAX_BYTES: Type.Integer({
     default: 4096,
     minimum: 256,
     maximum: 1000000,
-    description: 'Largest page context; the gateways have the same setting.',
+    description: 'Largest page context that is kept.',
   }),
   IDENTITY_ASSERTION_LIFETIME_SECONDS: Type.Integer({
     default: 300,

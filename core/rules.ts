@@ -24,13 +24,21 @@ export function field<T>(path: string, value: T | undefined, rule: Rule<T>): Fie
   return broken === undefined ? undefined : { path, rule: broken }
 }
 
-/** Plain text of `min` to `max` UTF-16 code units, with no control character but tab and newline. */
+/** Plain text of `min` to `max` code points, with no control character but tab and newline. */
 export function text(min: number, max: number): Rule<string> {
   return (value) => {
-    if (value.length < min) return 'minLength'
-    if (value.length > max) return 'maxLength'
+    if (isShorterThan(min, value)) return 'minLength'
+    if (!isShorterThan(max + 1, value)) return 'maxLength'
     return controlCharacter.test(value) || !value.isWellFormed() ? 'pattern' : undefined
   }
+}
+
+/** Counts code points, and no more of them than the bound. */
+function isShorterThan(codePoints: number, value: string): boolean {
+  if (value.length < codePoints) return true
+  let counted = 0
+  for (const _ of value) if (++counted >= codePoints) return false
+  return codePoints > 0
 }
 
 /** Text on one line: no control character at all. */

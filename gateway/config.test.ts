@@ -40,8 +40,8 @@ describe('the settings', () => {
 
   test('hold the largest JSON body against the longest message', () => {
     const read = (env: Record<string, string>) => readConfig({ ...token, ...env })
-    expect(() => read({ MESSAGE_BODY_MAX_LENGTH: '100000' })).toThrow(/^BODY_LIMIT_BYTES must be at least 305120, /)
-    expect(read({ MESSAGE_BODY_MAX_LENGTH: '100000', BODY_LIMIT_BYTES: '305120' }).BODY_LIMIT_BYTES).toBe(305_120)
+    expect(() => read({ MESSAGE_BODY_MAX_LENGTH: '100000' })).toThrow(/^BODY_LIMIT_BYTES must be at least 417408, /)
+    expect(read({ MESSAGE_BODY_MAX_LENGTH: '100000', BODY_LIMIT_BYTES: '417408' }).BODY_LIMIT_BYTES).toBe(417_408)
   })
 
   test.each([

@@ -9,8 +9,8 @@ import { metricsSettings } from '../observability/config.ts'
 const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })
 
-/** Most bytes that one UTF-16 code unit of a message takes in JSON. */
-const CHARACTER_MAX_BYTES = 3
+/** Most bytes that one code point of a message takes in UTF-8. */
+const CODE_POINT_MAX_BYTES = 4
 const OTHER_FIELDS_MAX_BYTES = 1_024
 
 /** Every setting of the gateway: its name in the environment, its bounds, its default. */
@@ -74,8 +74,18 @@ export const SettingsSchema = Type.Object({
   RATE_LIMIT_KEYS_MAX: whole(100_000, 100, 1e7, 'Addresses or sessions that one limit keeps in mind.'),
 
   BODY_LIMIT_BYTES: whole(65_536, 1024, 1e7, 'Largest JSON body.'),
-  MESSAGE_BODY_MAX_LENGTH: whole(4_000, 1, 100_000, 'Longest message, in characters; the cores have the same setting.'),
-  PAGE_CONTEXT_MAX_BYTES: whole(4_096, 256, 1e6, 'Largest page context; the cores have the same setting.'),
+  MESSAGE_BODY_MAX_LENGTH: whole(
+    4_000,
+    1,
+    100_000,
+    'Longest message, in code points; the cores have the same setting.',
+  ),
+  PAGE_CONTEXT_SENT_MAX_BYTES: whole(
+    16_384,
+    256,
+    1e6,
+    'Largest page context as it is sent; the cores keep less of it.',
+  ),
   HISTORY_PAGE_MAX: whole(100, 1, 1_000, 'Most messages in a page of history; the cores have the same setting.'),
   SCREENSHOT_MAX_BYTES: whole(5_242_880, 1024, 1e8, 'Largest screenshot; the cores have the same setting.'),
   HEADERS_MAX_BYTES: whole(16_384, 2048, 1e6, 'Largest request line and headers together.'),
@@ -197,11 +207,11 @@ function allowed(name: string): string {
 }
 
 /** A message that the bounds allow is not to be refused for its size. */
-function requireRoom({ BODY_LIMIT_BYTES, MESSAGE_BODY_MAX_LENGTH, PAGE_CONTEXT_MAX_BYTES }: Settings): void {
-  const needed = MESSAGE_BODY_MAX_LENGTH * CHARACTER_MAX_BYTES + PAGE_CONTEXT_MAX_BYTES + OTHER_FIELDS_MAX_BYTES
+function requireRoom({ BODY_LIMIT_BYTES, MESSAGE_BODY_MAX_LENGTH, PAGE_CONTEXT_SENT_MAX_BYTES }: Settings): void {
+  const needed = MESSAGE_BODY_MAX_LENGTH * CODE_POINT_MAX_BYTES + PAGE_CONTEXT_SENT_MAX_BYTES + OTHER_FIELDS_MAX_BYTES
   if (BODY_LIMIT_BYTES >= needed) return
   throw new SettingError([
-    `BODY_LIMIT_BYTES must be at least ${needed}, to hold what MESSAGE_BODY_MAX_LENGTH and PAGE_CONTEXT_MAX_BYTES allow`,
+    `BODY_LIMIT_BYTES must be at least ${needed}, to hold what MESSAGE_BODY_MAX_LENGTH and PAGE_CONTEXT_SENT_MAX_BYTES allow`,
   ])
 }
 

@@ -173,19 +173,4 @@ describe('POST /context/page', () => {
     const answer = await call('POST', '/context/page', { body: page, headers: { 'idempotency-key': 'a b' } })
     expect(await answer.json()).toMatchObject({ code: 'IdempotencyKeyInvalid' })
   })
-
-  it.each([
-    ['without a url', { title: 'Cart' }],
-    ['of another scheme', { url: 'javascript:alert(1)' }],
-    ['whose url is too long', { url: `https://shop.example/${'a'.repeat(2048)}` }],
-    ['whose title is too long', { url: 'https://shop.example/', title: 'a'.repeat(257) }],
-    ['with a field that nobody knows', { url: 'https://shop.example/', cookies: 'a=b' }],
-    ['with a viewport of text', { url: 'https://shop.example/', viewport: { width: '1', height: '2' } }],
-  ])('refuses a page %s', async (_, body) => {
-    const { call, core } = await startTestGateway()
-    const answer = await call('POST', '/context/page', { body })
-    expect(answer.status).toBe(400)
-    expect(await answer.json()).toMatchObject({ code: 'ValidationFailed' })
-    expect(core.count('reportPageContext')).toBe(0)
-  })
 })

@@ -25,7 +25,7 @@ interface Waiting {
 const BATCH_MAX_MESSAGES = 512
 const BATCH_MAX_BYTES = 1024 * 1024
 const FIXED_BYTES = 1024
-const CONTEXT_MAX_BYTES = 4096
+const UNIT_MAX_BYTES = 3
 
 /**
  * Groups concurrent sends into shared calls, without a timer: whatever arrived while the calls before were in flight is
@@ -109,7 +109,8 @@ function batchSize(queue: Waiting[]): number {
   let bytes = 0
   let size = 0
   for (const { message } of queue) {
-    bytes += FIXED_BYTES + 3 * (message.body?.length ?? 0) + (message.pageContext ? CONTEXT_MAX_BYTES : 0)
+    const { body = '', locale = '', pageContext: { url = '', title = '', referrer = '' } = {} } = message
+    bytes += FIXED_BYTES + UNIT_MAX_BYTES * (body + locale + url + title + referrer).length
     if (size > 0 && (size === BATCH_MAX_MESSAGES || bytes > BATCH_MAX_BYTES)) break
     size++
   }

@@ -14,7 +14,7 @@ import {
   type VisitorMessageResultSchema,
   WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
-import { SessionService } from '#proto/session/v1/session_pb.js'
+import { type CapabilitiesSchema, SessionService } from '#proto/session/v1/session_pb.js'
 import type { VisitorCredentials } from '#proto/session/v1/visitor_pb.js'
 import { GatewayError, type PublicErrorCode } from './errors.ts'
 
@@ -47,6 +47,8 @@ export function createTestCore() {
     down: false,
     /** Grant lifetime, as AuthorizeGrant tells it. */
     grantEnds: SESSION_END,
+    /** Of the grants' installation, as AuthorizeGrant tells them. */
+    capabilities: undefined as MessageInitShape<typeof CapabilitiesSchema> | undefined,
     refuseNext: undefined as Error | undefined,
     onSend: answerSends as (
       request: SendVisitorMessagesRequest,
@@ -191,7 +193,9 @@ export function createTestCore() {
         note('authorizeGrant', request, context)
         if (request.closedToo && core.grants.get(request.credentials!.accessGrant) === 'SessionClosed')
           return { sessionId: `ses_${request.credentials!.accessGrant}`, expiresAt: timestampFromMs(core.grantEnds) }
-        return { sessionId: verify(request.credentials), expiresAt: timestampFromMs(core.grantEnds) }
+        const { capabilities } = core
+        const expiresAt = timestampFromMs(core.grantEnds)
+        return { sessionId: verify(request.credentials), expiresAt, ...(capabilities && { capabilities }) }
       },
       closeSession(request, context) {
         note('closeSession', request, context)

@@ -6,8 +6,9 @@ import { newId } from '../ids.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { Agent, LogEvent } from '../log/log-events.ts'
 import { operationKeys } from '../log/operation-keys.ts'
-import { field, integer, locale, messageBody, oneOf, operationId, text, url, validate } from '../rules.ts'
-import { minimisePageContext, type PageContext, pageContextIssues } from '../sessions/page-context.ts'
+import { repairLocale, useLineFeeds } from '../repairs.ts'
+import { field, integer, messageBody, oneOf, operationId, text, url, validate } from '../rules.ts'
+import { type PageContext, repairPageContext } from '../sessions/page-context.ts'
 import type { VisitorAccess, VisitorCredentials } from '../sessions/visitor-access.ts'
 import type { EventStore } from '../store/events.ts'
 import { operationSessionOf, type Session, type SessionStore } from '../store/sessions.ts'
@@ -131,8 +132,9 @@ export function createMessages({
   }
 
   /** Where the visitor was when writing. The message does not wait for it, and a page that is lost is told again soon. */
-  function keepPage(sessionId: string, page: PageContext, at: Date) {
-    sessions.setPageContext(sessionId, minimisePageContext(page), at).catch(() => {})
+  function keepPage(sessionId: string, sent: PageContext, at: Date) {
+    const page = repairPageContext(sent, settings.pageContextMaxBytes)
+    if (page) sessions.setPageContext(sessionId, page, at).catch(() => {})
   }
 
   async function pageOf(
@@ -156,7 +158,8 @@ export function createMessages({
   }
 
   return {
-    async sendAsVisitor({ credentials, retryRoute, ...input }) {
+    async sendAsVisitor({ credentials, retryRoute, ...send }) {
+      const input = { ...send, body: useLineFeeds(send.body) }
       const { session, installation } = await access.authorize(credentials)
       if (retryRoute && !installation.capabilities.messageRetryRoute)
         throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
@@ -164,12 +167,11 @@ export function createMessages({
         field('/clientOperationId', input.clientOperationId, operationId),
         field('/body', input.body, messageBody(settings.bodyMaxLength)),
         field('/contentType', input.contentType, oneOf('text')),
-        field('/locale', input.locale, locale),
-        ...pageContextIssues('/pageContext', input.pageContext, settings.pageContextMaxBytes),
       )
       await markWritten(session)
       const { sessionId, conversationId } = session
       const { clientOperationId } = input
+      const locale = repairLocale(input.locale ?? '')
       const sent = await log.append({
         conversationId,
         type: 'message.accepted',
@@ -182,7 +184,7 @@ export function createMessages({
           author: { kind: 'visitor' },
           body: input.body,
           contentType: 'text',
-          ...(input.locale === undefined ? {} : { locale: input.locale }),
+          ...(locale === undefined ? {} : { locale }),
           state: 'queued',
         },
       })
@@ -191,7 +193,8 @@ export function createMessages({
       return sent
     },
 
-    async sendAsAgent({ conversationId, ...input }, workspaceId) {
+    async sendAsAgent({ conversationId, ...send }, workspaceId) {
+      const input = { ...send, body: useLineFeeds(send.body) }
       const named = await agentOf({ conversationId, ...input }, workspaceId)
       validate(
         field('/clientOperationId', input.clientOperationId, operationId),

@@ -81,7 +81,7 @@ export function sessionService(
     async reportPageContext({ credentials, pageContext, idempotencyKey }) {
       return sessions.reportPage({
         credentials: fromCredentials(credentials),
-        pageContext: fromPageContext(pageContext) ?? { url: '' },
+        pageContext: fromPageContext(pageContext) ?? {},
         ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
       })
     },

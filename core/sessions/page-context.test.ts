@@ -1,53 +1,130 @@
 import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { nastyTexts } from '../../test/support/nasty-values.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { site, startTestCores, type TestCores } from '../test-core-context.ts'
-import { minimisePageContext, type PageContext, pageContextIssues } from './page-context.ts'
+import { type PageContext, repairPageContext } from './page-context.ts'
 
 const url = 'https://shop.example/cart'
-const rulesBrokenBy = (context: PageContext) =>
-  pageContextIssues('', context, 4096).flatMap((issue) => (issue ? [`${issue.path} ${issue.rule}`] : []))
+const kept = (context: PageContext, maxBytes = 4096) => repairPageContext(context, maxBytes)
 
-describe('a page context', () => {
+/** What may be stored, whatever was sent. */
+function expectValid(context: PageContext | undefined, maxBytes: number) {
+  if (!context) return
+  expect(Object.keys(context).length).toBeGreaterThan(0)
+  expect(Buffer.byteLength(JSON.stringify(context))).toBeLessThanOrEqual(maxBytes)
+  const { url = 'https://none.example/', title = 'none', referrer = 'https://none.example', viewport } = context
+  const page = new URL(url)
+  expect(page.href).toBe(url)
+  expect(url).toMatch(/^https?:\/\/[^?#]+$/)
+  expect(page.username + page.password).toBe('')
+  expect(url.length).toBeLessThanOrEqual(2048)
+  expect(new URL(referrer).origin).toBe(referrer)
+  expect(title.isWellFormed()).toBe(true)
+  expect(title).not.toMatch(/\p{Cc}|^$/u)
+  expect([...title].length).toBeLessThanOrEqual(256)
+  for (const pixels of viewport ? [viewport.width, viewport.height] : []) {
+    expect(Number.isInteger(pixels) && pixels >= 0 && pixels <= 100_000).toBe(true)
+  }
+}
+
+describe('repairPageContext', () => {
   it.each([
     ['https://shop.example/cart?token=secret&mail=a@b.example', url],
     ['https://shop.example/cart#access_token=secret', url],
     ['https://shop.example/cart?a=1#b=2', url],
     ['https://shop.example/cart#/route?q=1', url],
+    ['https://ada:secret@shop.example/cart', url],
     ['HTTPS://SHOP.example:443/cart?', url],
+    ['https://shop.example/ca\u0085rt\n\ud83d', url],
     ['http://shop.example:8080/a/../cart?x', 'http://shop.example:8080/cart'],
     ['https://shop.example?q=1', 'https://shop.example/'],
     ['https://shop.example/%3Fa=1', 'https://shop.example/%3Fa=1'],
-  ])('of %s keeps %s', (reported, kept) => {
-    expect(minimisePageContext({ url: reported })).toEqual({ url: kept })
+    [`${url}?${'a'.repeat(9000)}`, url],
+    [`${url}/${'a'.repeat(9000)}`, `${url}/`.padEnd(2048, 'a')],
+    // Cut at 2,048 it would end within the escapes of one character.
+    [`https://shop.example/${'a'.repeat(2023)}ü-`, `https://shop.example/${'a'.repeat(2023)}`],
+    [`https://shop.example/${'a'.repeat(2022)}ü-`, `https://shop.example/${'a'.repeat(2022)}`],
+    [`https://shop.example/${'a'.repeat(2021)}ü-`, `https://shop.example/${'a'.repeat(2021)}%C3%BC`],
+    [`https://shop.example/${'a'.repeat(2018)}😀`, `https://shop.example/${'a'.repeat(2018)}`],
+  ])('keeps of the url %s', (reported, shown) => {
+    expect(kept({ url: reported })).toEqual({ url: shown })
   })
 
-  it('keeps of a referrer nothing but its origin, and of an empty one nothing', () => {
+  it.each([
+    '',
+    '/cart',
+    'about:blank',
+    'javascript:alert(1)',
+    'file:///etc/passwd',
+    'android-app://com.google.android.gm/',
+    'https://',
+    'https://:99999/',
+    `https://${'a'.repeat(2100)}.example/`,
+  ])('drops the url and the referrer %s and keeps the title', (unread) => {
+    expect(kept({ url: unread, referrer: unread, title: 'Cart' })).toEqual({ title: 'Cart' })
+    expect(kept({ url: unread })).toBeUndefined()
+  })
+
+  it('cuts a referrer to its origin', () => {
     const referrer = 'https://search.example:8443/results?q=my+illness#top'
-    expect(minimisePageContext({ url, referrer })).toEqual({ url, referrer: 'https://search.example:8443' })
-    expect(minimisePageContext({ url, referrer: '' })).toEqual({ url })
+    expect(kept({ url, referrer })).toEqual({ url, referrer: 'https://search.example:8443' })
+    expect(kept({ url, referrer: '' })).toEqual({ url })
   })
 
-  it('keeps title and viewport, and nothing else that came along', () => {
-    const context = { url, title: 'Cart', viewport: { width: 800, height: 600 }, cookies: 'a=b' }
-    expect(minimisePageContext(context)).toEqual({ url, title: 'Cart', viewport: { width: 800, height: 600 } })
+  it.each([
+    ['a C1 control character', 'Ca\u0085rt', 'Cart'],
+    ['half an emoji at character 256', `${'x'.repeat(255)}😀`.slice(0, 256), 'x'.repeat(255)],
+    ['257 emoji', '😀'.repeat(257), '😀'.repeat(256)],
+    ['nothing but control characters', '\r\n\0', undefined],
+  ])('repairs a title with %s', (_, title, shown) => {
+    expect(kept({ url, title })).toEqual({ url, ...(shown !== undefined && { title: shown }) })
   })
 
-  it.each<[string, PageContext, string]>([
-    ['another scheme', { url: 'javascript:alert(1)' }, '/url format'],
-    ['a file', { url: 'file:///etc/passwd' }, '/url format'],
-    ['user info', { url: 'https://ada:secret@shop.example/' }, '/url format'],
-    ['no url at all', { url: '' }, '/url format'],
-    ['a url that is too long', { url: `${url}?${'a'.repeat(2048)}` }, '/url maxLength'],
-    ['a title that is too long', { url, title: 'a'.repeat(257) }, '/title maxLength'],
-    ['a title with a control character', { url, title: 'a\u0000' }, '/title pattern'],
-    ['a referrer of another scheme', { url, referrer: 'data:text/html,x' }, '/referrer format'],
-    ['a viewport that no screen has', { url, viewport: { width: 100_001, height: 1 } }, '/viewport/width maximum'],
-    ['more than 4 KiB', { url, title: 'ü'.repeat(256), referrer: `${url}/${'ü'.repeat(1900)}` }, ' maxBytes'],
-  ])('with %s is refused', (_, context, rule) => {
-    expect(rulesBrokenBy(context)).toContain(rule)
+  it.each([
+    [{ width: 800, height: 600 }, true],
+    [{ width: 0, height: 100_000 }, true],
+    [{ width: 100_001, height: 1 }, false],
+    [{ width: 1, height: -1 }, false],
+    [{ width: 1, height: 0.5 }, false],
+    [{ width: Number.NaN, height: 1 }, false],
+  ])('keeps the viewport %j: %s', (viewport, isKept) => {
+    expect(kept({ url, viewport })).toEqual({ url, ...(isKept && { viewport }) })
+  })
+
+  it('drops referrer, title and url in this order until the rest fits, and fields that it does not know', () => {
+    const viewport = { width: 800, height: 600 }
+    const context = { url, title: 'T'.repeat(50), referrer: 'https://search.example/', viewport, cookies: 'a=b' }
+    const rest = { url, title: context.title, viewport }
+    const bytes = (value: object) => JSON.stringify(value).length
+    expect(kept(context)).toEqual({ ...rest, referrer: 'https://search.example' })
+    expect(kept(context, bytes(rest))).toEqual(rest)
+    expect(kept(context, bytes(rest) - 1)).toEqual({ url, viewport })
+    expect(kept(context, bytes({ viewport }))).toEqual({ viewport })
+  })
+
+  it('keeps something valid, or nothing, of any values, and changes it no further', () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom(...nastyTexts),
+      fc.webUrl({ withQueryParameters: true, withFragments: true }),
+      fc
+        .tuple(fc.string({ unit: 'binary' }), fc.nat(3000))
+        .map(([end, n]) => `https://a.example/${'é'.repeat(n)}${end}`),
+    )
+    const size = fc.record({ width: fc.double(), height: fc.oneof(fc.double(), fc.nat(200_000)) })
+    const context = fc.record({ url: text, title: text, referrer: text, viewport: size }, { requiredKeys: ['url'] })
+    fc.assert(
+      fc.property(context, fc.constantFrom(256, 4096), (sent, maxBytes) => {
+        const first = repairPageContext(sent, maxBytes)
+        expectValid(first, maxBytes)
+        if (first) expect(repairPageContext(first, maxBytes)).toEqual(first)
+      }),
+      { numRuns: 1000 },
+    )
   })
 })
 
@@ -81,11 +158,25 @@ describe('a report of the page', () => {
     await expect(report({ url: 'https://shop.example/other' }, key)).rejects.toMatchObject({
       code: ErrorCode.IDEMPOTENCY_CONFLICT,
     })
-    await expect(report({ url: 'about:blank' })).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED })
+    // Nothing of it can be read, so nothing is overwritten.
+    await report({ url: 'about:blank' })
     expect((await cores.core.sessions.find(sessionId)).pageContext).toEqual({ url: 'https://shop.example/checkout' })
   })
 
-  it('comes with a message too, minimised', async () => {
+  it('is compared as it was sent, although two inputs are kept as one', async () => {
+    const { accessGrant } = await cores.newSession()
+    const report = (title: string) =>
+      cores.core.sessions.reportPage({
+        credentials: { accessGrant, origin: site },
+        pageContext: { url, title },
+        idempotencyKey: 'key',
+      })
+    await report('Cart\u0085')
+    expect(await report('Cart\u0085')).toEqual({ replayed: true })
+    await expect(report('Cart')).rejects.toMatchObject({ code: ErrorCode.IDEMPOTENCY_CONFLICT })
+  })
+
+  it('comes with a message too, repaired', async () => {
     const { sessionId, accessGrant } = await cores.newSession()
     const send = {
       credentials: { accessGrant, origin: site },
@@ -93,7 +184,7 @@ describe('a report of the page', () => {
       body: 'Hello',
       contentType: 'text',
     }
-    const pageContext = { url: `${url}?token=secret`, referrer: 'https://search.example/?q=lamp' }
+    const pageContext = { url: `${url}?token=secret`, referrer: 'https://search.example/?q=lamp', title: '\u0085' }
     await cores.core.messages.sendAsVisitor({ ...send, pageContext })
     const kept = { url, referrer: 'https://search.example' }
     await until('the page', async () => (await cores.core.sessions.find(sessionId)).pageContext)

@@ -1,42 +1,64 @@
-import type { FieldIssue } from '../errors.ts'
-import { field, integer, text, url } from '../rules.ts'
+import { repairLine } from '../repairs.ts'
 
-/** Where the visitor is, minimised: no query, no fragment, the referrer cut to its origin (contract, section 3). */
+/** Where the visitor is. What could not be read is left out (contract, section 3). */
 export interface PageContext {
-  url: string
+  url?: string
   title?: string
   referrer?: string
   viewport?: { width: number; height: number }
 }
 
+const maxUrlLength = 2048
+const maxTitleCodePoints = 256
 const maxPixels = 100_000
+/** What an operator misses least goes first where a page context is too large. */
+const droppedFirst = ['referrer', 'title', 'url'] as const
 
-/** The broken rules of a page context as it was reported. */
-export function pageContextIssues(
-  path: string,
-  context: PageContext | undefined,
-  maxBytes: number,
-): (FieldIssue | undefined)[] {
-  if (!context) return []
-  return [
-    field(`${path}/url`, context.url, url('http', 'https')),
-    field(`${path}/title`, context.title, text(0, 256)),
-    field(`${path}/referrer`, context.referrer, (value) => (value === '' ? undefined : url('http', 'https')(value))),
-    field(`${path}/viewport/width`, context.viewport?.width, integer(0, maxPixels)),
-    field(`${path}/viewport/height`, context.viewport?.height, integer(0, maxPixels)),
-    field(path, context, (value) => (Buffer.byteLength(JSON.stringify(value)) > maxBytes ? 'maxBytes' : undefined)),
-  ]
+/**
+ * Keeps what can be read of a page context, and nothing that a page puts into a query, a fragment, user info or a referrer's path.
+ * No value is refused: what is kept is valid, and at most `maxBytes` of JSON. Undefined if nothing is left.
+ */
+export function repairPageContext(sent: PageContext, maxBytes: number): PageContext | undefined {
+  const url = pageUrl(sent.url)
+  const title = repairLine(sent.title ?? '', maxTitleCodePoints)
+  const referrer = webUrl(sent.referrer)?.origin
+  const { viewport } = sent
+  const kept: PageContext = {
+    ...(url !== undefined && { url }),
+    ...(title !== '' && { title }),
+    ...(referrer !== undefined && referrer.length <= maxUrlLength && { referrer }),
+    ...(viewport && isPixels(viewport.width) && isPixels(viewport.height) && { viewport }),
+  }
+  for (const name of droppedFirst) if (Buffer.byteLength(JSON.stringify(kept)) > maxBytes) delete kept[name]
+  return Object.keys(kept).length > 0 ? kept : undefined
 }
 
-/** Keeps what an operator needs, and nothing that a page puts into a query, a fragment or a referrer's path. */
-export function minimisePageContext(context: PageContext): PageContext {
-  const page = new URL(context.url)
+function pageUrl(sent: string | undefined): string | undefined {
+  const page = webUrl(sent)
+  if (!page) return undefined
+  page.username = ''
+  page.password = ''
   page.search = ''
   page.hash = ''
-  return {
-    url: page.href,
-    ...(context.title === undefined ? {} : { title: context.title }),
-    ...(context.referrer ? { referrer: new URL(context.referrer).origin } : {}),
-    ...(context.viewport === undefined ? {} : { viewport: context.viewport }),
-  }
+  // A host cannot be cut: it would be another one.
+  return page.origin.length < maxUrlLength ? cutPath(page.href) : undefined
+}
+
+function webUrl(sent = ''): URL | undefined {
+  const url = URL.parse(repairLine(sent, sent.length))
+  return url?.protocol === 'https:' || url?.protocol === 'http:' ? url : undefined
+}
+
+/** Cut at a code point: never within the escapes of one character. */
+function cutPath(href: string): string {
+  if (href.length <= maxUrlLength) return href
+  let end = maxUrlLength
+  const lastEscape = href.lastIndexOf('%', end - 1)
+  if (lastEscape > end - 3) end = lastEscape
+  while (/^%[89ab]/i.test(href.slice(end, end + 3)) && href[end - 3] === '%') end -= 3
+  return href.slice(0, end)
+}
+
+function isPixels(value: number): boolean {
+  return Number.isInteger(value) && value >= 0 && value <= maxPixels
 }

@@ -5,13 +5,14 @@ import type { Subjects } from '../identity/subjects.ts'
 import type { IdsKey } from '../keys/ids-key.ts'
 import { type Keyring, keyedHash } from '../keys/keyring.ts'
 import type { Wakeups } from '../log/wakeups.ts'
-import { field, locale, text, validate } from '../rules.ts'
+import { repairLocale } from '../repairs.ts'
+import { field, text, validate } from '../rules.ts'
 import type { ConversationStore } from '../store/conversations.ts'
 import type { Session, SessionStore } from '../store/sessions.ts'
 import type { Directory } from '../workspaces/directory.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { firstGrantOf, idOfOperation, newConversation, newSession, type SessionLifetimes } from './new-session.ts'
-import { minimisePageContext, type PageContext, pageContextIssues } from './page-context.ts'
+import { type PageContext, repairPageContext } from './page-context.ts'
 import type { Issued, Repeatable, SessionContent, SessionContents } from './session-content.ts'
 import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
 
@@ -42,7 +43,7 @@ export interface Sessions {
     scope: 'panel' | 'continuity'
     idempotencyKey: string
   }): Promise<Repeatable<{ sessionId: string; state: 'active' | 'closed' }>>
-  /** Keeps where the visitor is now, minimised. Errors: those of VisitorAccess.authorize, ValidationFailed. */
+  /** Keeps where the visitor is now, repaired. Errors: those of VisitorAccess.authorize. */
   reportPage(request: {
     credentials: VisitorCredentials
     pageContext: PageContext
@@ -86,11 +87,10 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
   }
 
   /** Runs of one operation make one session, even at the same time. */
-  async function start(
-    { pageContext, ...request }: Omit<NewSession, 'idempotencyKey'>,
-    operation: string[],
-  ): Promise<Issued> {
+  async function start(request: Omit<NewSession, 'idempotencyKey'>, operation: string[]): Promise<Issued> {
     const { origin, clientInstanceId } = request
+    const locale = repairLocale(request.locale ?? '')
+    const pageContext = request.pageContext && repairPageContext(request.pageContext, settings.pageContextMaxBytes)
     const { connectionId, workspaceId, publicSiteKey } = await workspaces.installationFor(request.publicSiteKey, origin)
     const connection = await directory.connections.get(connectionId)
     if (connection?.status !== 'enabled') throw new ServiceError(ErrorCode.CONNECTION_DISABLED)
@@ -108,8 +108,8 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
         conversationId: idOfOperation(keyring, 'cnv', ...operation),
         visitorId,
         clientInstanceId,
-        ...(request.locale === undefined ? {} : { locale: request.locale }),
-        ...(pageContext && { pageContext: minimisePageContext(pageContext), pageContextAt: new Date(now()) }),
+        ...(locale === undefined ? {} : { locale }),
+        ...(pageContext && { pageContext, pageContextAt: new Date(now()) }),
       },
       now(),
       settings,
@@ -154,11 +154,7 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
   return {
     async create({ idempotencyKey, ...request }) {
       await workspaces.installationFor(request.publicSiteKey, request.origin)
-      validate(
-        field('/clientInstanceId', request.clientInstanceId, text(1, 128)),
-        field('/locale', request.locale, locale),
-        ...pageContextIssues('/pageContext', request.pageContext, settings.pageContextMaxBytes),
-      )
+      validate(field('/clientInstanceId', request.clientInstanceId, text(1, 128)))
       const { origin, ...input } = request
       const { result, replayed } = await idempotency.once({
         scope: ['POST /sessions', request.publicSiteKey, origin],
@@ -188,8 +184,8 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     async reportPage({ credentials, pageContext, idempotencyKey }) {
       const { session } = await access.authorize(credentials)
       const { sessionId } = session
-      validate(...pageContextIssues('', pageContext, settings.pageContextMaxBytes))
-      const keep = () => store.setPageContext(sessionId, minimisePageContext(pageContext), new Date(now()))
+      const kept = repairPageContext(pageContext, settings.pageContextMaxBytes)
+      const keep = async () => kept && store.setPageContext(sessionId, kept, new Date(now()))
       if (idempotencyKey === undefined) {
         await keep()
         return { replayed: false }

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { preValidationHookHandler } from 'fastify'
 import type { AcceptedMessage, Message } from '#proto/messaging/v1/messaging_pb.js'
 import { GatewayError } from '../errors.ts'
 import { Answers, NoQuery } from '../schemas/fields.ts'
@@ -10,9 +11,16 @@ import {
   SendMessageAnswer,
   SendMessageBody,
 } from '../schemas/messages.ts'
-import { timeOf, toUint32 } from './proto-values.ts'
+import { timeOf, toAdvisory, toUint32 } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
+
+/** CRLF and CR become LF before a message's body is measured. */
+const useLineFeeds: preValidationHookHandler = (request, _reply, done) => {
+  const sent = request.body as { body?: unknown } | null | undefined
+  if (typeof sent?.body === 'string') sent.body = sent.body.replace(/\r\n?/g, '\n')
+  done()
+}
 
 /** POST and GET /messages, POST /messages/{clientOperationId}/retry */
 export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, batcher, bounds }) => {
@@ -21,6 +29,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
   app.post(
     '/messages',
     {
+      preValidation: useLineFeeds,
       schema: {
         operationId: 'sendMessage',
         summary: 'Send a message',
@@ -35,7 +44,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
-      const accepted = await batcher.send({ ...request.body, credentials })
+      const accepted = await batcher.send({ ...request.body, ...toAdvisory(request.body), credentials })
       markReplayed(reply, accepted.replayed)
       return reply.code(202).send(toAccepted(accepted))
     },
@@ -44,6 +53,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
   app.post(
     '/messages/:clientOperationId/retry',
     {
+      preValidation: useLineFeeds,
       schema: {
         operationId: 'retryMessage',
         summary: 'Send a message again, by its name',
@@ -68,7 +78,12 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       if (request.params.clientOperationId !== request.body.clientOperationId) {
         throw new GatewayError('ValidationFailed', { issues: [{ path: '/clientOperationId', rule: 'const' }] })
       }
-      const accepted = await batcher.send({ ...request.body, credentials, retryRoute: true })
+      const accepted = await batcher.send({
+        ...request.body,
+        ...toAdvisory(request.body),
+        credentials,
+        retryRoute: true,
+      })
       markReplayed(reply, accepted.replayed)
       return reply.code(202).send(toAccepted(accepted))
     },

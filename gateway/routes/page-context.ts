@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { Answers, NoQuery, PageContext } from '../schemas/fields.ts'
+import { toPageContext } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
 
@@ -13,7 +14,7 @@ export const pageContextRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (ap
         operationId: 'reportPageContext',
         summary: 'Tell where the visitor is',
         description:
-          'Operators see the latest one. With an `Idempotency-Key` it counts once, so that a late repeat does not overwrite a newer page.',
+          'Operators see the latest one. No value is refused: what cannot be read is dropped. With an `Idempotency-Key` it counts once, so that a late repeat does not overwrite a newer page.',
         tags: ['Session'],
         body: PageContext(bounds),
         querystring: NoQuery,
@@ -25,7 +26,11 @@ export const pageContextRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (ap
       const { credentials } = visitorOf(request)
       const key = request.headers['idempotency-key']
       const { replayed } = await core.sessions.reportPageContext(
-        { credentials, pageContext: request.body, ...(typeof key === 'string' ? { idempotencyKey: key } : {}) },
+        {
+          credentials,
+          pageContext: toPageContext(request.body),
+          ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
+        },
         callOptions(request),
       )
       markReplayed(reply, replayed)

@@ -10,7 +10,7 @@ import {
   RenewSessionBody,
   SessionAnswer,
 } from '../schemas/sessions.ts'
-import { timeOf } from './proto-values.ts'
+import { timeOf, toAdvisory } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 
 /** POST /sessions, /sessions/renew, /sessions/close */
@@ -42,7 +42,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         `${request.body.publicSiteKey} ${origin}`,
         () =>
           core.sessions.createSession(
-            { ...request.body, origin, idempotencyKey: idempotencyKeyOf(request) },
+            { ...request.body, ...toAdvisory(request.body), origin, idempotencyKey: idempotencyKeyOf(request) },
             callOptions(request),
           ),
       )

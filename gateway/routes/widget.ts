@@ -57,7 +57,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
   const { core, batcher, streams, refusals, config } = deps
   const bounds = {
     bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
-    pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,
+    pageContextSentMaxBytes: config.PAGE_CONTEXT_SENT_MAX_BYTES,
     historyPageMax: config.HISTORY_PAGE_MAX,
   }
   for (const routes of [

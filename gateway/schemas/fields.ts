@@ -1,4 +1,4 @@
-import { type TObject, type TProperties, type TSchema, Type } from 'typebox'
+import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 
 /** An object without any other field. */
 export const Strict = <Properties extends TProperties>(
@@ -15,45 +15,45 @@ export const OperationId = Type.String({ pattern: '^[A-Za-z0-9._:-]{1,128}$' })
 export const Identifier = Line(1, 128)
 export const OpaqueToken = Line(1, 512)
 export const EventId = Line(0, 256)
-export const Locale = Type.String({ maxLength: 35, pattern: '^[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*$' })
+/** Advisory: the core repairs or drops it, so no text is refused. */
+export const Locale = Type.String({
+  description: 'Locale tag (BCP 47). `de_DE` is read as `de-DE`; what is no locale is dropped.',
+})
 
 /** Bounds that are settings. The cores have the same ones, and the public configuration tells them. */
 export interface Bounds {
-  /** UTF-16 code units. */
+  /** Code points. */
   bodyMaxLength: number
-  /** Of its JSON. */
-  pageContextMaxBytes: number
+  /** Of a page context's JSON, as it is sent. */
+  pageContextSentMaxBytes: number
   historyPageMax: number
 }
 
-/** UTF-16 code units, not only white space, no control characters but tab and newline, well formed. */
+/** Code points, not only white space, no control characters but tab and newline, no lone surrogates. */
 export const MessageBody = ({ bodyMaxLength }: Bounds) =>
   Type.String({
     minLength: 1,
     maxLength: bodyMaxLength,
     pattern: '^(?=\\s*\\S)(?:[\\t\\n]|[^\\p{Cc}\\p{Cs}])*$',
+    description: 'CRLF and CR become LF before anything else is done with it.',
   })
 
-/** Minimised page context (specification, section 2.3); the core cuts off what it does not keep. */
-export const PageContext = ({ pageContextMaxBytes }: Bounds) =>
+/** Advisory: the core repairs values, so only unknown fields, wrong types and the size of the whole are refused. */
+export const PageContext = ({ pageContextSentMaxBytes }: Bounds) =>
   Strict(
     {
-      url: Type.String({ maxLength: 2048, pattern: '^[hH][tT][tT][pP][sS]?://[^\\s\\p{Cc}\\p{Cs}]+$' }),
-      title: Type.Optional(Line(0, 256)),
-      referrer: Type.Optional(Line(0, 2048)),
-      viewport: Type.Optional(
-        Strict({
-          width: Type.Integer({ minimum: 0, maximum: 100_000 }),
-          height: Type.Integer({ minimum: 0, maximum: 100_000 }),
-        }),
-      ),
+      url: Type.String({ description: 'http or https. Query, fragment and user info are cut off.' }),
+      title: Type.Optional(Type.String({ description: 'Cut to 256 code points.' })),
+      referrer: Type.Optional(Type.String({ description: 'Cut to its origin.' })),
+      viewport: Type.Optional(Strict({ width: Type.Number(), height: Type.Number() })),
     },
     {
-      maxJsonBytes: pageContextMaxBytes,
-      description: `Where the visitor is: at most ${pageContextMaxBytes} bytes. Query and fragment are cut off, the referrer is cut to its origin.`,
+      maxJsonBytes: pageContextSentMaxBytes,
+      description: `Where the visitor is: at most ${pageContextSentMaxBytes} bytes. No value is refused: control characters and lone surrogates are removed, what is too long is cut, and a url, referrer or viewport that cannot be read is dropped.`,
       examples: [{ url: 'https://shop.example/prices', title: 'Prices', viewport: { width: 1280, height: 720 } }],
     },
   )
+export type PageContext = Static<ReturnType<typeof PageContext>>
 
 /** RFC 3339, UTC, milliseconds. */
 export const Time = Type.String({ format: 'date-time' })

@@ -4,8 +4,8 @@ import { GatewayError } from '../errors.ts'
 const PATH_MAX_LENGTH = 256
 
 /**
- * How bodies and queries are held against their schemas: nothing is converted, removed or filled in, strings are
- * measured in UTF-16 code units as browsers do, and every broken rule is told.
+ * How bodies and queries are checked: nothing is converted, removed or filled in, strings are measured in code
+ * points, and every broken rule is reported.
  */
 export const ajvOptions: FastifyServerOptions['ajv'] = {
   customOptions: {
@@ -13,9 +13,6 @@ export const ajvOptions: FastifyServerOptions['ajv'] = {
     removeAdditional: false,
     useDefaults: false,
     allErrors: true,
-    unicode: false,
-    // Only to keep Ajv from calling `unicode` deprecated at each start.
-    logger: false,
     keywords: [
       {
         keyword: 'maxJsonBytes',

@@ -86,15 +86,12 @@ export function conversationRules(suite: () => Suite): void {
     const url = 'https://shop.example/'
     const bad = [
       {},
-      { url: 'ftp://shop.example/' },
-      { url: 'javascript:alert(1)' },
-      { url: '/cart' },
-      { url: `${url}${'x'.repeat(2048)}` },
-      { url, title: 'x'.repeat(257) },
-      { url, viewport: { width: -1, height: 1 } },
+      { url: 7 },
+      { url, title: null },
+      { url, viewport: { width: '1', height: 1 } },
       { url, viewport: { width: 1 } },
       { url, cookies: 'x' },
-      { url, title: 'ü'.repeat(256), referrer: `https://r.example/${'ü'.repeat(2000)}` },
+      { url, title: 'x'.repeat(16 * 1024) },
     ]
     for (const context of bad) {
       const headers = bearer(visitor)
@@ -108,8 +105,51 @@ export function conversationRules(suite: () => Suite): void {
         body: { publicSiteKey: suite().roomy.stack.demo.siteKey, clientInstanceId: 'i', pageContext: context },
       })
     }
-    for (const good of [{ url: url.padEnd(2048, 'x') }, { url: 'http://shop.example', title: 'x'.repeat(256) }])
-      expect((await client.call('POST', '/context/page', { headers: bearer(visitor), body: good })).status).toBe(204)
+  })
+
+  rule('C3.34', async () => {
+    const { client, operator, stack } = suite().roomy
+    const url = 'https://shop.example/'
+    const long = 'ü'.repeat(2500)
+    const cases: [sent: object, kept: object][] = [
+      [
+        { url: 'android-app://com.google.android.gm/', title: 'Cart' },
+        { url: '', title: 'Cart' },
+      ],
+      [{ url, referrer: 'android-app://com.google.android.gm/' }, { url }],
+      [
+        { url, title: 'Ca\u0085rt\r\n' },
+        { url, title: 'Cart' },
+      ],
+      [
+        { url, title: `${'x'.repeat(255)}\ud83d` },
+        { url, title: 'x'.repeat(255) },
+      ],
+      [
+        { url, title: '😀'.repeat(257) },
+        { url, title: '😀'.repeat(256) },
+      ],
+      [{ url: `https://ada:secret@shop.example/?q=${long}` }, { url }],
+      [{ url: `${url}${'x'.repeat(3000)}` }, { url: url.padEnd(2048, 'x') }],
+      [{ url, viewport: { width: -1, height: 1e9 } }, { url }],
+    ]
+    for (const [sent, kept] of cases) {
+      const { body: session } = await client.call('POST', '/sessions', {
+        body: { publicSiteKey: stack.demo.siteKey, clientInstanceId: 'i', locale: 'de_DE', pageContext: sent },
+      })
+      const found = (await operator.sessions.getSession({ sessionId: session.sessionId })).session!
+      expect(found).toMatchObject({ locale: 'de-DE', pageContext: kept })
+      for (const name of ['title', 'referrer', 'viewport'])
+        expect(name in found.pageContext!, `${name} of ${JSON.stringify(sent).slice(0, 80)}`).toBe(name in kept)
+
+      const visitor = await client.visitor()
+      const headers = { ...bearer(visitor), 'idempotency-key': 'op' }
+      const report = await client.call('POST', '/context/page', { headers: bearer(visitor), body: sent })
+      const body = message('op', { locale: 'no locale', pageContext: sent })
+      expect([report.status, (await client.call('POST', '/messages', { headers, body })).status]).toEqual([204, 202])
+      expect(await contextOf(visitor)).toMatchObject(kept)
+      expect((await visitor.history())[0]).not.toHaveProperty('locale')
+    }
   })
 
   rule('C3.24', async () => {

@@ -246,12 +246,12 @@ export function requestRules(suite: () => Suite): void {
     const { client, stack } = suite().roomy
     const value = 'hunter2 '.repeat(40)
     const { body, text } = await client.fails('ValidationFailed', 'POST', '/sessions', {
-      body: { publicSiteKey: stack.demo.siteKey, clientInstanceId: value, locale: value, [`x/${'y'}`]: value },
+      body: { publicSiteKey: stack.demo.siteKey, clientInstanceId: value, locale: [value], [`x/${'y'}`]: value },
     })
     expect(body.issues).toEqual(
       expect.arrayContaining([
         { path: '/clientInstanceId', rule: 'maxLength' },
-        { path: '/locale', rule: 'pattern' },
+        { path: '/locale', rule: 'type' },
         { path: '/x~1y', rule: 'additionalProperties' },
       ]),
     )

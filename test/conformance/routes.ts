@@ -77,15 +77,16 @@ export function routeRules(suite: () => Suite): void {
       const json = JSON.stringify(message(id, { body }))
       return client.call('POST', '/messages', { headers: { ...bearer(visitor), 'idempotency-key': id }, body: json })
     }
-    for (const good of ['x', 'x'.repeat(4000), 'a\tb\nc', ' x ', '😀'.repeat(2000), '\u202e\u0301'])
-      expect((await send(good)).status, JSON.stringify(good).slice(0, 20)).toBe(202)
+    const good = ['x', 'x'.repeat(4000), 'a\tb\nc', ' x ', '😀'.repeat(4000), '\u202e\u0301', 'a\r\nb\rc']
+    for (const each of good) expect((await send(each)).status, JSON.stringify(each).slice(0, 20)).toBe(202)
     for (const bad of [
       '',
       ' ',
       '\n\t ',
       'x'.repeat(4001),
       'a\u0000',
-      'a\r\nb',
+      '😀'.repeat(4001),
+      '\r\n',
       'a\u007f',
       'a\u0085',
       '\ud800',
@@ -96,7 +97,19 @@ export function routeRules(suite: () => Suite): void {
       expect([status, body.code], JSON.stringify(bad).slice(0, 20)).toEqual([400, 'ValidationFailed'])
       expect(body.issues[0].path).toBe('/body')
     }
-    expect(await visitor.history()).toHaveLength(6)
+    expect((await visitor.history()).map(({ body }) => body)).toEqual([...good.slice(0, -1), 'a\nb\nc'])
+  })
+
+  rule('C3.15', async () => {
+    const { client, operator } = suite().roomy
+    const visitor = await client.visitor()
+    const { conversationId } = visitor.session
+    const headers = { ...bearer(visitor), 'idempotency-key': 'op' }
+    const first = await client.call('POST', '/messages', { headers, body: message('op', { body: 'a\r\nb' }) })
+    const again = await client.call('POST', '/messages', { headers, body: message('op', { body: 'a\nb' }) })
+    expect([again.status, again.body]).toEqual([202, first.body])
+    await operator.messaging.sendAgentMessage({ conversationId, clientOperationId: 'a', body: 'c\r\nd\r' })
+    expect((await visitor.history()).map(({ body }) => body)).toEqual(['a\nb', 'c\nd\n'])
   })
 
   rule('C3.6', async () => {

@@ -120,8 +120,9 @@ export const rules: Rule[] = [
     ['C3.4', 'POST /messages answers 202 with the seven fields, state queued'],
     [
       'C3.5',
-      'a message body has 1 to 4,000 characters, not only white space, no control characters, no lone surrogates',
+      'a message body has 1 to 4,000 code points, not only white space, no control characters, no lone surrogates',
     ],
+    ['C3.15', 'CRLF and CR in a message of either side become LF before it is compared'],
     ['C3.6', 'the history has 50 a page, 1 to 100 by limit, oldest first'],
     ['C3.7', 'beforeSequence gives the page just before it; with afterSequence it is ValidationFailed'],
     ['C3.8', 'a message of the history has the fields of the contract, the visitor’s own marks only on their own'],
@@ -146,7 +147,8 @@ export const rules: Rule[] = [
     ['C3.28', 'a navigation target is http(s), on the session’s origin or one that the installation allows'],
     ['C3.29', 'a screenshot is PNG, JPEG or WebP, up to 5 MiB, and its first bytes agree with its type'],
     ['C3.30', 'an upload and a decision are repeated by their key, and no other input fits; bodies are strict'],
-    ['C3.31', 'a page context is bounded, field by field and as a whole, wherever it is sent'],
+    ['C3.31', 'a page context is refused for an unknown field, a wrong type or its size, wherever it is sent'],
+    ['C3.34', 'no value of a page context or a locale is refused, and what is kept of it is valid'],
     ['C3.32', 'the retry route, where advertised, is POST /messages for the operation in its path'],
     [
       'C3.34',

@@ -25,6 +25,8 @@ function ownValues(schema: Schema, known: KnownValues): fc.Arbitrary<unknown> {
       return texts(schema)
     case 'integer':
       return fc.integer({ min: schema.minimum ?? 0, max: Math.min(schema.maximum ?? 2 ** 31 - 1, 2 ** 31 - 1) })
+    case 'number':
+      return fc.double({ noNaN: true, noDefaultInfinity: true })
     case 'boolean':
       return fc.boolean()
     case 'array':

@@ -6,6 +6,7 @@ import { createEmitter, type Emitter } from './events.ts'
 import type { Identity } from './identity.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
 import type { OutboxEntry } from './outbox.ts'
+import { minimized } from './page-context.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
@@ -63,7 +64,7 @@ export function createServiceClient(
   emitter: Emitter<WidgetEventMap> = createEmitter<WidgetEventMap>(),
 ) {
   const { emit } = emitter
-  const pageContext = () => options.pageContext?.()
+  const pageContext = () => minimized(options.pageContext?.())
   const platform: Platform = {
     fetch: (...request) => fetch(...request),
     clock: systemClock,
@@ -133,7 +134,7 @@ export function createServiceClient(
       if (!visit) throw new WidgetError('not_started')
       const body = sendable(text)
       if (body.trim() === '') throw new WidgetError('message_empty')
-      if (body.length > (config?.limits.bodyMaxLength ?? 4_000)) throw new WidgetError('message_too_long')
+      if ([...body].length > (config?.limits.bodyMaxLength ?? 4_000)) throw new WidgetError('message_too_long')
       const { locale } = options
       const message = visit.send({
         input: { clientOperationId: platform.newId(), body, contentType: 'text', locale, pageContext: pageContext() },
@@ -215,6 +216,7 @@ export function createServiceClient(
     const recalled = features.start()
     const current = createVisit({
       ...options,
+      pageContext,
       api,
       platform,
       records,

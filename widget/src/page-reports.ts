@@ -1,3 +1,4 @@
+import { minimized } from './page-context.ts'
 import type { Clock, TimerId } from './platform.ts'
 import type { PageContext } from './types.ts'
 
@@ -46,18 +47,4 @@ export function createPageReports({ clock, isAllowed, current, report }: PageRep
 /** The same page at another size of the window is no news. */
 function keyOf(page: PageContext | undefined): string {
   return page ? JSON.stringify([page.url, page.title]) : ''
-}
-
-/** No query and no fragment ever leaves the browser; of the referrer only its origin does. */
-export function minimized(page: PageContext | undefined): PageContext | undefined {
-  if (!page || !URL.canParse(page.url)) return undefined
-  const { protocol, origin, pathname } = new URL(page.url)
-  if (protocol !== 'https:' && protocol !== 'http:') return undefined
-  const referrer = page.referrer && URL.canParse(page.referrer) ? new URL(page.referrer).origin : 'null'
-  return {
-    url: (origin + pathname).slice(0, 2_048),
-    ...(page.title && { title: page.title.slice(0, 256) }),
-    ...(referrer !== 'null' && { referrer }),
-    ...(page.viewport && { viewport: page.viewport }),
-  }
 }

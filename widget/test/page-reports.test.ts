@@ -56,6 +56,18 @@ describe('the page a visitor is on', () => {
     client.stop()
   })
 
+  it('is sent with a session and a message without query and fragment, and with a bounded title', async () => {
+    page = { url: 'http://shop.test/cart?token=secret#pay', title: '😀'.repeat(9_000) }
+    const { client } = await started()
+    client.sendMessage('Hello')
+    await until(() => server.seen('POST /messages').length === 1)
+    const sent = [...server.seen('POST /sessions'), ...server.seen('POST /messages')].map(
+      ({ body }) => body?.pageContext,
+    )
+    expect(sent).toEqual(Array(2).fill({ url: 'http://shop.test/cart', title: '😀'.repeat(256) }))
+    client.stop()
+  })
+
   it('is reported at a pace: of many pages in a row the last one', async () => {
     const { client } = await started()
     for (let number = 1; number <= 50; number += 1) {

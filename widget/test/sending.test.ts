@@ -194,11 +194,21 @@ describe('a message of the visitor', () => {
   it.each([
     ['   \n ', 'message_empty'],
     ['x'.repeat(4_001), 'message_too_long'],
+    ['😀'.repeat(4_001), 'message_too_long'],
   ])('is refused before it is shown where it can never be taken', async (body, code) => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     expect(() => harness.client.sendMessage(body)).toThrow(expect.objectContaining({ code }))
     expect(harness.bodies()).toEqual([])
+    harness.client.stop()
+  })
+
+  it('is sent with 4,000 code points, also where each has two UTF-16 units', async () => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    await harness.started()
+    harness.client.sendMessage('😀'.repeat(4_000))
+    await until(() => harness.states()[0] === 'queued')
+    expect(server.seen('POST /messages')[0]?.body?.body).toBe('😀'.repeat(4_000))
     harness.client.stop()
   })
 

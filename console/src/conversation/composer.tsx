@@ -20,7 +20,8 @@ export function Composer({
   const { conversationId } = thread
   const [text, setText] = useState(() => drafts.text(conversationId))
   const idle = useRef<ReturnType<typeof setTimeout>>(undefined)
-  const left = maxLength - text.length
+  const length = [...text].length
+  const left = maxLength - length
   const sendable = text.trim() !== '' && left >= 0
 
   useLayoutEffect(() => {
@@ -90,9 +91,7 @@ export function Composer({
         </button>
       </div>
       <p class={left < 0 ? 'hint field-error' : 'hint'} id="composer-hint">
-        {text.length > countFrom
-          ? `${left} of ${maxLength} characters left`
-          : 'Enter sends, Shift + Enter begins a line'}
+        {length > countFrom ? `${left} of ${maxLength} characters left` : 'Enter sends, Shift + Enter begins a line'}
       </p>
     </form>
   )

@@ -60,14 +60,18 @@ function PageSection({ session: { pageContext, pageContextAt } }: { session: Ses
   return (
     <section class="details-section">
       <h3>Page</h3>
-      {pageContext && href ? (
+      {pageContext ? (
         <>
-          <a class="page-link" href={href} target="_blank" rel="noopener noreferrer">
-            <span class="page-link-title" dir="auto">
-              {pageContext.title || href}
-            </span>
-            <span class="page-link-url">{pageContext.url.replace(/^https?:\/\//, '')}</span>
-          </a>
+          {href ? (
+            <a class="page-link" href={href} target="_blank" rel="noopener noreferrer">
+              <span class="page-link-title" dir="auto">
+                {pageContext.title || href}
+              </span>
+              <span class="page-link-url">{pageContext.url.replace(/^https?:\/\//, '')}</span>
+            </a>
+          ) : (
+            <p dir="auto">{pageContext.title || 'The address could not be read.'}</p>
+          )}
           <Facts>
             <Fact name="Seen">
               <When at={pageContextAt} />

@@ -54,9 +54,6 @@ export function createComposer(
       field.value = text
       refresh()
     },
-    setLimit(characters: number) {
-      field.maxLength = characters
-    },
   }
 
   function submit() {

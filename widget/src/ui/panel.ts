@@ -131,7 +131,6 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     header.configure(config)
     header.setConnection(client.connection())
     log.setGreeting(config?.appearance.greeting || texts.greeting, config?.appearance.title || texts.title)
-    if (config) composer.setLimit(config.limits.bodyMaxLength)
   }
 
   /** What was written before there was a session goes along with it; another session has a draft of its own. */

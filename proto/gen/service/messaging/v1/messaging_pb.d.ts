@@ -55,7 +55,8 @@ export declare type VisitorMessage = Message$1<"service.messaging.v1.VisitorMess
   clientOperationId: string;
 
   /**
-   * 1 to 4,000 characters, not only white space, no control characters but tab and newline.
+   * 1 to 4,000 code points, not only white space, no control characters but tab and newline. CRLF and CR become LF
+   * before anything else is done with it.
    *
    * @generated from field: string body = 3;
    */

@@ -38,27 +38,29 @@ export declare type VisitorCredentials = Message<"service.session.v1.VisitorCred
 export declare const VisitorCredentialsSchema: GenMessage<VisitorCredentials>;
 
 /**
- * Where the visitor is, as the page reported it. The core minimises it before it is stored: query and fragment of the
- * url are cut off, the referrer is cut to its origin.
+ * Where the visitor is, as the page reported it. The core refuses no value of it: control characters are removed, what
+ * is too long is cut, what cannot be read is dropped.
  *
  * @generated from message service.session.v1.PageContext
  */
 export declare type PageContext = Message<"service.session.v1.PageContext"> & {
   /**
-   * http or https, at most 2,048 characters.
+   * http or https. Kept without query, fragment and user info, cut to 2,048 characters. Empty where it could not be read.
    *
    * @generated from field: string url = 1;
    */
   url: string;
 
   /**
-   * At most 256 characters.
+   * Cut to 256 code points.
    *
    * @generated from field: optional string title = 2;
    */
   title?: string | undefined;
 
   /**
+   * Cut to its origin.
+   *
    * @generated from field: optional string referrer = 3;
    */
   referrer?: string | undefined;

@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { site, startTestCores, type TestCores } from '../test-core-context.ts'
+
+const database = testDatabase()
+let cores: TestCores
+beforeAll(async () => {
+  cores = await startTestCores(database)
+})
+afterAll(() => cores.stop())
+
+/** Sends of both sides in a conversation of their own. */
+async function newSenders() {
+  const { accessGrant, conversationId } = await cores.newSession()
+  const { messages } = cores.core
+  const credentials = { accessGrant, origin: site }
+  return [
+    (clientOperationId: string, body: string, locale?: string) =>
+      messages.sendAsVisitor({
+        credentials,
+        clientOperationId,
+        body,
+        contentType: 'text',
+        ...(locale === undefined ? {} : { locale }),
+      }),
+    (clientOperationId: string, body: string) => messages.sendAsAgent({ conversationId, clientOperationId, body }),
+  ]
+}
+
+describe('a message body of either side', () => {
+  it.each([
+    ['CRLF and CR', 'a\r\nb\rc\n\r\nd', 'a\nb\nc\n\nd'],
+    ['4,000 emoji', '😀'.repeat(4000), '😀'.repeat(4000)],
+    ['4,000 line breaks and a letter, CRLF counted as one', `${'\r\n'.repeat(3999)}x`, `${'\n'.repeat(3999)}x`],
+    ['a tab', 'a\tb', 'a\tb'],
+  ])('is taken with %s', async (_, body, kept) => {
+    for (const send of await newSenders()) {
+      const { event } = await send('op', body)
+      expect(event.message?.body).toBe(kept)
+    }
+  })
+
+  it.each([
+    ['4,001 emoji', '😀'.repeat(4001), 'maxLength'],
+    ['4,001 letters', 'x'.repeat(4001), 'maxLength'],
+    ['nothing', '', 'minLength'],
+    ['line breaks only', '\r\n\r', 'pattern'],
+    ['a NUL', 'a\0', 'pattern'],
+    ['a C1 control character', 'a\u0085', 'pattern'],
+    ['half an emoji', 'a\ud83d', 'pattern'],
+  ])('is refused with %s', async (_, body, rule) => {
+    for (const send of await newSenders()) {
+      await expect(send('op', body)).rejects.toMatchObject({
+        code: ErrorCode.VALIDATION_FAILED,
+        issues: [{ path: '/body', rule }],
+      })
+    }
+  })
+
+  it('is the same input with CRLF and with LF', async () => {
+    for (const send of await newSenders()) {
+      const first = await send('op', 'a\r\nb')
+      const again = await send('op', 'a\nb')
+      expect([again.replayed, again.event.sequence]).toEqual([true, first.event.sequence])
+      await expect(send('op', 'a\n\nb')).rejects.toMatchObject({ code: ErrorCode.IDEMPOTENCY_CONFLICT })
+    }
+  })
+})
+
+it.each([
+  ['de_DE', 'de-DE'],
+  ['not a locale', undefined],
+])('a message with the locale %s is kept with %s', async (locale, kept) => {
+  const [send] = await newSenders()
+  expect((await send!('op', 'Hello', locale)).event.message?.locale).toBe(kept)
+  await expect(send!('op', 'Hello', 'de-DE')).rejects.toMatchObject({ code: ErrorCode.IDEMPOTENCY_CONFLICT })
+})
