@@ -1,0 +1,34 @@
+import { Stryker } from '@stryker-mutator/core'
+import { modules } from './modules.ts'
+
+/** `npm run mutation -- [module…]`: changes the code in small ways and reports which changes no test sees. */
+const wanted = process.argv.slice(2)
+const unknown = wanted.filter((name) => !(name in modules))
+if (unknown.length > 0) {
+  console.error(`No such module: ${unknown.join(', ')}. There are: ${Object.keys(modules).join(', ')}`)
+  process.exit(1)
+}
+
+const scores: string[] = []
+for (const [name, { mutate, tests }] of Object.entries(modules)) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue
+  process.env.MUTATION_TESTS = tests.join()
+  const results = await new Stryker({
+    mutate,
+    plugins: ['@stryker-mutator/vitest-runner', './test/mutation/vitest5-runner.js'],
+    testRunner: 'vitest5',
+    vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
+    coverageAnalysis: 'perTest',
+    concurrency: 1,
+    timeoutMS: 20_000,
+    reporters: ['clear-text'],
+    clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
+    tempDirName: '.cache/stryker',
+    // TypeScript 7 has no interface for Stryker to read a tsconfig with, and nothing here needs one.
+    tsconfigFile: 'none',
+  }).runMutationTest()
+  const killed = results.filter(({ status }) => status === 'Killed' || status === 'Timeout').length
+  const counted = killed + results.filter(({ status }) => status === 'Survived' || status === 'NoCoverage').length
+  scores.push(`${name.padEnd(16)} ${killed} of ${counted} killed (${((100 * killed) / counted).toFixed(1)} %)`)
+}
+console.info(`\n${scores.join('\n')}`)
