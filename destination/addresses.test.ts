@@ -9,7 +9,8 @@ describe('an address', () => {
     expect(judge(address)).toBe(false)
   })
 
-  it.each([...publicV4, ...publicV6])('%s is public', (address) => {
+  // The last one has the digits of a metadata address.
+  it.each([...publicV4, ...publicV6, '169.25.40.23'])('%s is public', (address) => {
     expect(judge(address)).toBe(true)
   })
 
@@ -61,9 +62,28 @@ describe('a range that an operator allows', () => {
   })
 
   it.each([
+    '169.254.169.253',
+    '169.254.169.123',
+    '169.254.170.23',
+    '169.254.0.23',
+    '169.254.10.10',
+    '100.100.2.136',
+    '100.100.2.138',
+    'fd00:ec2::253',
+    'fd00:ec2::123',
+    'fd00:ec2::23',
+    'fd00:42::42',
+  ])('does not let the metadata address %s through', (address) => {
+    expect(createAddressJudge({ allowedCidrs: ['0.0.0.0/0', '::/0'] })(address)).toBe(false)
+  })
+
+  it.each([
     '',
     '10.0.0.0',
     '10.0.0.0/',
+    '10.0.0.0/8.5',
+    '10.0.0.0/0x8',
+    '10.0.0.0/+8',
     '10.0.0.0/33',
     '10.0.0.1/8',
     '10.0/8',
@@ -73,6 +93,7 @@ describe('a range that an operator allows', () => {
     '10.0.0.0/8/8',
   ])('%j is an error that names it', (cidr) => {
     expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(CidrError)
+    expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(expect.objectContaining({ name: 'CidrError' }))
     expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(JSON.stringify(cidr))
   })
 })

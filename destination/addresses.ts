@@ -61,7 +61,7 @@ export function createAddressJudge({ allowedCidrs }: { allowedCidrs: string[] })
 /** Only the usual spelling of an address: what an operating system's name service gives, and what a parsed URL holds. */
 function parseAddress(text: string): Address | undefined {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
-  if (!text.includes(':') || text.includes('%') || !ipaddr.IPv6.isValid(text)) return undefined
+  if (text.includes('%') || !ipaddr.IPv6.isValid(text)) return undefined
   return ipaddr.IPv6.parse(text)
 }
 

@@ -22,6 +22,8 @@ describe('a destination', () => {
     'crm.example/hooks',
     '//crm.example',
     'ftp://crm.example/',
+    'xhttps://crm.example/',
+    'https-x://crm.example/',
     'file:///etc/passwd',
     'javascript:alert(1)',
     'gopher://127.0.0.1:25/',

@@ -9,7 +9,7 @@ export function parseDestinationUrl(text: string): URL | undefined {
   // The parser drops or turns these around silently; what is stored and what is called would differ.
   if (text.length > maxLength || /[\s\p{Cc}\\#]/u.test(text)) return undefined
   const url = URL.parse(text)
-  if (!url || !/^https?:$/.test(url.protocol) || url.hostname === '') return undefined
+  if (!url || !['http:', 'https:'].includes(url.protocol)) return undefined
   if (url.username !== '' || url.password !== '' || url.port === '0') return undefined
   return url
 }

@@ -16,18 +16,20 @@ const absent = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
 export function createNameService({
   hostsFile = '/etc/hosts',
   now = Date.now,
+  newResolver = () => new Resolver({ timeout: queryTimeoutMs, tries }),
 }: {
   hostsFile?: string
   now?: () => number
+  newResolver?: () => Pick<Resolver, 'resolve4' | 'resolve6'>
 } = {}): Lookup {
-  let servers: Resolver | undefined
+  let servers: ReturnType<typeof newResolver> | undefined
   let hosts: { at: number; addresses: Promise<Map<string, ResolvedAddress[]>> } | undefined
 
   function knownHosts() {
     if (hosts === undefined || now() - hosts.at > hostsFreshMs) {
       hosts = { at: now(), addresses: readFile(hostsFile, 'utf8').then(parseHosts, () => new Map()) }
       // With it the servers are looked for again, so that a machine that changes networks is followed.
-      servers = new Resolver({ timeout: queryTimeoutMs, tries })
+      servers = newResolver()
     }
     return hosts.addresses
   }
@@ -36,11 +38,11 @@ export function createNameService({
     const name = hostname.toLowerCase().replace(/\.$/, '')
     const known = (await knownHosts()).get(name) ?? (isLocalhost(name) ? loopback : undefined)
     if (known) return known
-    const resolver = servers as Resolver
+    const resolver = servers!
     const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
     const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
     if (addresses.length > 0) return addresses.map((address) => ({ address, family: isIP(address) as 4 | 6 }))
-    const failed = answers.some((answer) => answer.status === 'rejected' && !absent.has(answer.reason?.code))
+    const failed = answers.some((answer) => answer.status === 'rejected' && !absent.has(answer.reason.code))
     throw new NameError(failed ? 'failed' : 'not_found')
   }
 }

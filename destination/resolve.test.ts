@@ -1,10 +1,7 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { getEventListeners } from 'node:events'
 import { isIP } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createAddressJudge } from './addresses.ts'
-import { createNameService } from './name-service.ts'
 import { createResolver, DestinationBlockedError, type Lookup, NameError } from './resolve.ts'
 import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from './test-addresses.ts'
 
@@ -58,6 +55,20 @@ describe('a name', () => {
     await expect(resolving).rejects.toThrow('too late')
     await expect(resolver.resolve('crm.example', abort.signal)).rejects.toThrow('too late')
   })
+
+  it('leaves no listener on the signal', async () => {
+    const { signal } = new AbortController()
+    await namesOf([goodV4]).resolver.resolve('crm.example', signal)
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+})
+
+it.each([
+  [new DestinationBlockedError(), 'DestinationBlockedError', 'an address of the destination is not allowed'],
+  [new NameError('not_found'), 'NameError', 'the name has no address'],
+  [new NameError('failed'), 'NameError', 'the name service failed'],
+])('%s has its name and message', (error, name, message) => {
+  expect([error.name, error.message]).toEqual([name, message])
 })
 
 describe('a literal address', () => {
@@ -76,32 +87,15 @@ describe('a literal address', () => {
     expect(asked).toEqual([])
   })
 
+  it.each(['', '[]', 'no:address', '[1::g]', '8.8.8.8%eth0'])('spelt %j is refused without a look-up', async (host) => {
+    const { resolver, asked } = namesOf([goodV4])
+    await expect(resolver.resolve(host)).rejects.toThrow(DestinationBlockedError)
+    expect(asked).toEqual([])
+  })
+
   it('that is public is its own answer', async () => {
     const { resolver } = namesOf(['127.0.0.1'])
     expect(await resolver.resolve(goodV4)).toEqual([{ address: goodV4, family: 4 }])
     expect(await resolver.resolve(`[${goodV6}]`)).toEqual([{ address: goodV6, family: 6 }])
-  })
-})
-
-describe('the name service of the machine', () => {
-  const folder = mkdtemp(join(tmpdir(), 'hosts-'))
-  afterAll(async () => rm(await folder, { recursive: true }))
-
-  it('knows the hosts file and the loopback names', async () => {
-    const hostsFile = join(await folder, 'hosts')
-    await writeFile(hostsFile, '# names\n10.0.0.7 receiver other # here\nfd00::7\treceiver\nbroken line\n')
-    const lookup = createNameService({ hostsFile })
-    expect(await lookup('Receiver.')).toEqual([
-      { address: '10.0.0.7', family: 4 },
-      { address: 'fd00::7', family: 6 },
-    ])
-    expect(await lookup('other')).toEqual([{ address: '10.0.0.7', family: 4 }])
-    expect((await lookup('shop.localhost')).map(({ address }) => address)).toEqual(['127.0.0.1', '::1'])
-    await expect(createResolver({ judge, lookup }).resolve('localhost')).rejects.toThrow(DestinationBlockedError)
-  })
-
-  it('says that a name does not exist, or that it cannot be known', async () => {
-    const lookup = createNameService({ hostsFile: join(await folder, 'none') })
-    await expect(lookup('nowhere.invalid')).rejects.toThrow(NameError)
   })
 })

@@ -47,7 +47,7 @@ export function createResolver({
   return {
     async resolve(hostname, signal) {
       signal?.throwIfAborted()
-      const host = /^\[.*\]$/.test(hostname) ? hostname.slice(1, -1) : hostname
+      const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
       const family = isIP(host)
       // A colon is in no name, so this is an address, of whatever spelling.
       if (family === 0 && (host === '' || /[:%]/.test(host))) throw new DestinationBlockedError()

@@ -46,6 +46,10 @@ describe('an answer of the destination', () => {
     expect(classify({ status, retryAfterMs: 7000 }).retryAfterMs).toBe(counted)
   })
 
+  it('without a Retry-After asks for no wait', () => {
+    expect(classify({ status: 429 })).toStrictEqual({ responseClass: 'rate_limited', retryable: true })
+  })
+
   it('has a class, whatever the status', () => {
     fc.assert(
       fc.property(fc.integer({ min: 100, max: 599 }), (status) => {

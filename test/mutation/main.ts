@@ -10,8 +10,8 @@ if (unknown.length > 0) {
 }
 
 const scores: string[] = []
-for (const [name, { mutate, tests }] of Object.entries(modules)) {
-  if (wanted.length > 0 && !wanted.includes(name)) continue
+for (const name of wanted.length > 0 ? wanted : Object.keys(modules)) {
+  const { mutate, tests } = modules[name]!
   process.env.MUTATION_TESTS = tests.join()
   const results = await new Stryker({
     mutate,

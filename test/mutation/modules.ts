@@ -10,7 +10,7 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
   },
   encoding: {
     mutate: ['gateway/events/event-stream-encoding.ts'],
-    tests: ['gateway/events.test.ts'],
+    tests: ['gateway/events/event-stream-encoding.test.ts'],
   },
   streams: {
     mutate: ['gateway/events/{event-streams,stream-socket}.ts'],
