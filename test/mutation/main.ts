@@ -1,4 +1,5 @@
 import { Stryker } from '@stryker-mutator/core'
+import { setTests } from './config.ts'
 import { modules } from './modules.ts'
 
 /** `npm run mutation -- [module…]`: changes the code in small ways and reports which changes no test sees. */
@@ -12,7 +13,7 @@ if (unknown.length > 0) {
 const scores: string[] = []
 for (const name of wanted.length > 0 ? wanted : Object.keys(modules)) {
   const { mutate, tests } = modules[name]!
-  process.env.MUTATION_TESTS = tests.join()
+  setTests(tests)
   const results = await new Stryker({
     mutate,
     plugins: ['@stryker-mutator/vitest-runner', './test/mutation/vitest5-runner.js'],

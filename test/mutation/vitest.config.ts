@@ -1,8 +1,9 @@
 import { defineConfig } from 'vitest/config'
+import { testsToRun } from './config.ts'
 
 export default defineConfig({
   test: {
-    include: (process.env.MUTATION_TESTS ?? '').split(',').filter(Boolean),
+    include: testsToRun(),
     globalSetup: ['test/support/process-output.ts', 'test/support/engine-setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

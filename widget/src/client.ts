@@ -6,7 +6,6 @@ import { createEmitter, type Emitter } from './events.ts'
 import type { Identity } from './identity.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
 import type { OutboxEntry } from './outbox.ts'
-import { minimized } from './page-context.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
@@ -64,7 +63,7 @@ export function createServiceClient(
   emitter: Emitter<WidgetEventMap> = createEmitter<WidgetEventMap>(),
 ) {
   const { emit } = emitter
-  const pageContext = () => minimized(options.pageContext?.())
+  const pageContext = () => options.pageContext?.()
   const platform: Platform = {
     fetch: (...request) => fetch(...request),
     clock: systemClock,
@@ -216,7 +215,6 @@ export function createServiceClient(
     const recalled = features.start()
     const current = createVisit({
       ...options,
-      pageContext,
       api,
       platform,
       records,

@@ -45,26 +45,20 @@ describe('the page a visitor is on', () => {
     const { client } = await started()
     client.updatePageContext({
       url: 'http://shop.test/cart?token=secret#pay',
+      title: '😀'.repeat(9_000),
       referrer: 'https://mail.test/inbox?id=7',
       viewport: { width: 390, height: 844 },
     })
     clock.advance(500)
     await until(() => reports().length === 1)
     expect(reports()).toEqual([
-      { url: 'http://shop.test/cart', referrer: 'https://mail.test', viewport: { width: 390, height: 844 } },
+      {
+        url: 'http://shop.test/cart',
+        title: '😀'.repeat(256),
+        referrer: 'https://mail.test',
+        viewport: { width: 390, height: 844 },
+      },
     ])
-    client.stop()
-  })
-
-  it('is sent with a session and a message without query and fragment, and with a bounded title', async () => {
-    page = { url: 'http://shop.test/cart?token=secret#pay', title: '😀'.repeat(9_000) }
-    const { client } = await started()
-    client.sendMessage('Hello')
-    await until(() => server.seen('POST /messages').length === 1)
-    const sent = [...server.seen('POST /sessions'), ...server.seen('POST /messages')].map(
-      ({ body }) => body?.pageContext,
-    )
-    expect(sent).toEqual(Array(2).fill({ url: 'http://shop.test/cart', title: '😀'.repeat(256) }))
     client.stop()
   })
 

@@ -1,7 +1,8 @@
+import { minimized } from '../page-context.ts'
 import type { PageContext } from '../types.ts'
 
-/** The page as the browser shows it. The client removes what the service must not get. */
-export function pageContextOf(): PageContext {
+/** What the service may know of the page that the browser shows. */
+export function pageContextOf(): PageContext | undefined {
   const viewport = { width: Math.round(innerWidth), height: Math.round(innerHeight) }
-  return { url: location.href, title: document.title, referrer: document.referrer, viewport }
+  return minimized({ url: location.href, title: document.title, referrer: document.referrer, viewport })
 }
