@@ -66,6 +66,12 @@ describe('advisory fields', () => {
     }
   })
 
+  test('may hold a number that no double can', async () => {
+    const { call } = await startTestGateway()
+    const body = `{"url":"${url}","viewport":{"width":1e309,"height":1}}`
+    expect((await call('POST', '/context/page', { body })).status).toBe(204)
+  })
+
   test.each([
     ['no url', { title: 'Cart' }],
     ['a url that is a number', { url: 7 }],

@@ -13,6 +13,8 @@ export const ajvOptions: FastifyServerOptions['ajv'] = {
     removeAdditional: false,
     useDefaults: false,
     allErrors: true,
+    // JSON allows 1e309, which is read as Infinity. As a viewport it is dropped and not refused.
+    strictNumbers: false,
     keywords: [
       {
         keyword: 'maxJsonBytes',
