@@ -65,7 +65,7 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined):
   if (signal === undefined) return promise
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
+    signal.addEventListener('abort', abort)
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
   })
 }

@@ -2,7 +2,7 @@ const variable = 'MUTATION_TESTS'
 
 /** Names the test files for Vitest, which Stryker starts in another process. */
 export function setTests(files: readonly string[]): void {
-  process.env[variable] = files.join()
+  process.env[variable] = files.join(' ')
 }
 
-export const testsToRun = (): string[] => (process.env[variable] ?? '').split(',')
+export const testsToRun = (): string[] => (process.env[variable] ?? '').split(' ')

@@ -18,11 +18,11 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
   },
   claims: {
     mutate: ['core/leads/delivery-claims.ts'],
-    tests: ['core/leads/delivery-{claims,model,work}.test.ts'],
+    tests: ['core/leads/delivery-claims.test.ts'],
   },
   results: {
     mutate: ['core/leads/delivery-results.ts'],
-    tests: ['core/leads/delivery-{settlements,model,work}.test.ts'],
+    tests: ['core/leads/delivery-results.test.ts'],
   },
   'event-log': {
     mutate: ['core/log/event-log.ts'],
