@@ -18,7 +18,7 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
   },
   claims: {
     mutate: ['core/leads/delivery-claims.ts'],
-    tests: ['core/leads/delivery-claims.test.ts'],
+    tests: ['core/leads/delivery-claims-steps.test.ts'],
   },
   results: {
     mutate: ['core/leads/delivery-results.ts'],

@@ -1,0 +1,208 @@
+import { describe, expect, it } from 'vitest'
+import type { ClaimRequest } from './delivery-claims.ts'
+import { bodiesMaxBytes } from './ready-requests.ts'
+import { at, newScene } from './test-claim-queue.ts'
+
+const many = (name: string, count: number) => Array.from({ length: count }, (_, index) => `${name}${index}`)
+
+describe('a claim', () => {
+  it('takes one of each destination in turn, up to its limit, under a lease', async () => {
+    const { claim, seen, metrics } = newScene({ due: { a: many('a', 9), b: many('b', 2), c: many('c', 1) } })
+    expect(await claim({ limit: 7 })).toEqual(['a0', 'b0', 'c0', 'a1', 'b1', 'a2', 'a3'])
+    const time = new Date(at)
+    const lease = { workerId: 'w', at: time, knownAt: time, leaseUntil: new Date(at + 5000) }
+    expect(seen.taken).toEqual([[['a0', 'b0', 'c0', 'a1', 'b1', 'a2', 'a3'], lease]])
+    expect(seen.candidates).toEqual([[['a', 'b', 'c'], at, 5]])
+    expect(seen.looks).toMatchObject([{ othersMayFind: true }])
+    expect([seen.released, seen.held, seen.dueDestinations]).toEqual([[], [], 0])
+    expect((await metrics.claimedDeliveries.get()).values).toMatchObject([{ value: 7 }])
+    expect((await metrics.leaseExpiries.get()).values).toMatchObject([{ value: 0 }])
+  })
+
+  it('leaves room for what is under way', async () => {
+    const { claim, seen } = newScene({ due: { a: many('a', 9), b: many('b', 9), c: many('c', 9) } })
+    const underWay = new Map([
+      ['a', 5],
+      ['b', 3],
+    ])
+    expect(await claim({ underWay })).toEqual(['b0', 'c0', 'b1', 'c1', 'c2', 'c3', 'c4'])
+    expect(seen.candidates).toEqual([[['b', 'c'], at, 5]])
+    const full = newScene({ due: { a: ['a0'] }, later: [500] })
+    expect(await full.claim({ underWay })).toEqual([])
+    expect(full.seen.looks).toEqual([{ othersMayFind: true, nextDueAt: at + 500 }])
+    expect(full.seen.candidates).toEqual([])
+  })
+
+  it.each([
+    [{ limit: 3, perDestination: 5 }, 2, 3],
+    [{ limit: 500, perDestination: 400 }, 4, 250],
+    [{ limit: 10, perDestination: 100 }, 10, 10],
+    [{ limit: 50, perDestination: 100 }, 50, 5],
+  ])('with %j over %i destinations looks at %i of each', async (more, count, each) => {
+    const { claim, seen } = newScene({ due: Object.fromEntries(many('d', count).map((name) => [name, [`${name}x`]])) })
+    await claim(more)
+    expect(seen.candidates).toMatchObject([[expect.anything(), at, each]])
+  })
+
+  it('holds what is disabled and passes over what cannot be signed', async () => {
+    const scene = newScene({ due: { a: ['a0'], b: ['b0'], c: ['c0'] } })
+    scene.disabled.add('a')
+    scene.unsealed.add('b')
+    expect(await scene.claim()).toEqual(['c0'])
+    expect(scene.seen.held).toEqual(['a'])
+    scene.unsealed.add('c')
+    expect(await scene.claim()).toEqual([])
+    expect(scene.seen.looks[1]).toEqual({ othersMayFind: true })
+    expect(scene.seen.taken).toHaveLength(1)
+  })
+
+  it('that loses everything to others tries five times', async () => {
+    const scene = newScene({ due: { a: ['a0'] }, later: [500] })
+    scene.takes = () => []
+    expect(await scene.claim()).toEqual([])
+    expect(scene.seen.taken).toHaveLength(5)
+    expect(scene.seen.looks).toEqual([{ othersMayFind: true, nextDueAt: at + 500 }])
+  })
+
+  it('that ends while it is under way hands back what it took, and one that has ended takes nothing', async () => {
+    const scene = newScene({ due: { a: ['a0', 'a1'] } })
+    const abort = new AbortController()
+    scene.onTake = () => abort.abort()
+    expect(await scene.claim({ signal: abort.signal })).toEqual([])
+    expect(scene.seen.released).toEqual([[['a0', 'a1'], at]])
+    expect(await scene.claim({ signal: abort.signal })).toEqual([])
+    expect(scene.seen.looks[1]).toEqual({ othersMayFind: true })
+    expect([scene.seen.taken.length, scene.seen.upcoming]).toEqual([1, 1])
+  })
+
+  it('hands back what is more than an answer holds, but never the first', async () => {
+    const scene = newScene({ due: { a: ['a0', 'a1', 'a2'] } })
+    scene.bodyBytes = bodiesMaxBytes / 2
+    expect(await scene.claim()).toEqual(['a0', 'a1'])
+    expect(scene.seen.released).toEqual([[['a2'], at]])
+    scene.bodyBytes = bodiesMaxBytes + 1
+    expect(await scene.claim()).toEqual(['a0'])
+  })
+
+  it('counts what it took over from dead workers', async () => {
+    const scene = newScene({ due: { a: ['a0', 'a1'] } })
+    scene.tookOver = true
+    await scene.claim()
+    expect((await scene.metrics.leaseExpiries.get()).values).toMatchObject([{ value: 2 }])
+  })
+
+  it('waits as long as it is told, and looks at nothing where only new deliveries are wanted', async () => {
+    const { claims, request, seen } = newScene({ due: { a: ['a0'] } })
+    const asked = request({ onlyNew: true, waitMs: 70 })
+    expect(await claims.claim(asked)).toEqual([])
+    expect(seen.waits).toEqual([[at + 70, asked.signal, asked]])
+    expect(seen.upcoming).toBe(0)
+  })
+
+  it.each<[Partial<ClaimRequest>, string, string]>([
+    [{ workerId: '' }, '/workerId', 'minLength'],
+    [{ workerId: 'x'.repeat(65) }, '/workerId', 'maxLength'],
+    [{ limit: 0 }, '/limit', 'minimum'],
+    [{ limit: 1001 }, '/limit', 'maximum'],
+    [{ perDestination: 0 }, '/perDestination', 'minimum'],
+    [{ perDestination: 1001 }, '/perDestination', 'maximum'],
+    [{ waitMs: -1 }, '/waitMs', 'minimum'],
+    [{ waitMs: 30_001 }, '/waitMs', 'maximum'],
+  ])('with %j is refused', async (more, path, rule) => {
+    await expect(newScene().claim(more)).rejects.toMatchObject({ issues: [{ path, rule }] })
+  })
+})
+
+describe('a claim that can wait', () => {
+  it('does not look again at once where nothing was found', async () => {
+    const scene = newScene({ later: [5000] })
+    await scene.claim()
+    expect(scene.seen.looks[0]).toEqual({ othersMayFind: false, nextDueAt: at + 5000 })
+    scene.time += 999
+    await scene.claim()
+    expect(scene.seen.looks[1]).toEqual({ othersMayFind: false, nextDueAt: at + 1000 })
+    expect(scene.seen.upcoming).toBe(1)
+    scene.time += 1
+    await scene.claim()
+    expect(scene.seen.upcoming).toBe(2)
+  })
+
+  it.each<[string, Partial<ReturnType<typeof newScene>>, Partial<ClaimRequest>]>([
+    ['it cannot wait', {}, { waitMs: 0 }],
+    ['something was announced', { announced: 1 }, {}],
+    ['the process may have missed hints', { isCurrent: false }, {}],
+    ['the next one is due', { time: at + 300 }, {}],
+  ])('looks again where %s', async (_, change, more) => {
+    const scene = newScene({ later: [300] })
+    await scene.claim()
+    Object.assign(scene, change)
+    await scene.claim(more)
+    expect(scene.seen.upcoming).toBe(2)
+  })
+
+  it('looks again after it found something or others took it', async () => {
+    const scene = newScene({ due: { a: ['a0'] } })
+    await scene.claim()
+    scene.takes = () => []
+    await scene.claim()
+    await scene.claim()
+    expect(scene.seen.upcoming).toBe(1 + 5 + 5)
+  })
+})
+
+describe('a backlog', () => {
+  it('of 256 makes all destinations count, until nothing is due', async () => {
+    const due: Record<string, string[]> = { a: many('a', 256), b: ['b0'] }
+    const scene = newScene({ due })
+    expect((await scene.claim({ limit: 2 })).sort()).toEqual(['a0', 'b0'])
+    expect([scene.seen.upcoming, scene.seen.dueDestinations]).toEqual([1, 1])
+    expect(scene.seen.looks[0]).not.toHaveProperty('nextDueAt')
+    await scene.claim()
+    expect([scene.seen.upcoming, scene.seen.dueDestinations]).toEqual([1, 2])
+    for (const name of Object.keys(due)) delete due[name]
+    expect(await scene.claim()).toEqual([])
+    expect([scene.seen.upcoming, scene.seen.dueDestinations]).toEqual([2, 3])
+  })
+
+  it('of 255 does not', async () => {
+    const scene = newScene({ due: { a: many('a', 255) }, later: [500] })
+    await scene.claim()
+    expect(scene.seen.dueDestinations).toBe(0)
+  })
+})
+
+it('claims of one core are made one after the other, also after one that failed', async () => {
+  const scene = newScene({ due: { a: ['a0'] } })
+  let running = 0
+  scene.onTake = () => {
+    running += 1
+    if (running === 1) throw new Error('gone')
+  }
+  const [first, second] = await Promise.allSettled([scene.claim(), scene.claim()])
+  expect([first.status, second.status, running]).toEqual(['rejected', 'fulfilled', 2])
+})
+
+describe('a renewal', () => {
+  it('tells which claims are held, and bounds the lease and the age', async () => {
+    const { renew, seen, metrics } = newScene()
+    const claims = [
+      { deliveryId: 'a', claimId: 'clm_1' },
+      { deliveryId: 'b', claimId: 'lost' },
+      { deliveryId: 'c', claimId: 'clm_2' },
+    ]
+    expect(await renew(claims)).toEqual([true, false, false])
+    expect(seen.renewed).toEqual([{ leaseUntil: new Date(at + 5000), takenSince: new Date(at - 30_000) }])
+    const { values } = await metrics.claimRenewals.get()
+    expect(values.map(({ labels, value }) => [labels.result, value])).toEqual([
+      ['held', 1],
+      ['lost', 2],
+    ])
+  })
+
+  it('of a thousand claims is taken, and of one more refused', async () => {
+    const { renew } = newScene()
+    const claims = many('dlv', 1001).map((deliveryId) => ({ deliveryId, claimId: 'clm_1' }))
+    expect(await renew(claims.slice(1))).toHaveLength(1000)
+    await expect(renew(claims)).rejects.toMatchObject({ issues: [{ path: '/claims', rule: 'maxItems' }] })
+  })
+})

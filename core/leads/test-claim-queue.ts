@@ -1,0 +1,119 @@
+import { createCoreMetrics } from '../metrics.ts'
+import { type ClaimRequest, createDeliveryClaims } from './delivery-claims.ts'
+import type { Look } from './delivery-work.ts'
+import type { ClaimedDelivery } from './ready-requests.ts'
+
+export const at = 1_000_000
+type Dependencies = Parameters<typeof createDeliveryClaims>[0]
+
+/** A queue in memory: what is due of each destination, and what every step was asked for. */
+export function newScene({ due = {} as Record<string, string[]>, later = [] as number[] } = {}) {
+  const seen = {
+    upcoming: 0,
+    dueDestinations: 0,
+    candidates: [] as unknown[],
+    taken: [] as unknown[],
+    released: [] as unknown[],
+    held: [] as string[],
+    renewed: [] as unknown[],
+    looks: [] as Look<ClaimedDelivery[]>[],
+    waits: [] as unknown[],
+  }
+  const scene = {
+    seen,
+    time: at,
+    announced: 0,
+    isCurrent: true,
+    disabled: new Set<string>(),
+    unsealed: new Set<string>(),
+    bodyBytes: 10,
+    tookOver: false,
+    /** Which of the chosen nobody else took. */
+    takes: (ids: string[]) => ids,
+    onTake: () => {},
+    metrics: createCoreMetrics(),
+  }
+  const entries = () =>
+    Object.entries(due).flatMap(([destination, ids]) => ids.map(() => ({ destination, dueAt: new Date(scene.time) })))
+  const destinationOf = (id: string) => Object.keys(due).find((name) => due[name]!.includes(id))!
+  const queue: Partial<Dependencies['queue']> = {
+    async upcoming(limit) {
+      seen.upcoming += 1
+      return [...entries(), ...later.map((ms) => ({ destination: 'later', dueAt: new Date(at + ms) }))].slice(0, limit)
+    },
+    async dueDestinations() {
+      seen.dueDestinations += 1
+      return Object.keys(due)
+    },
+    async candidates(destinations, time, perDestination) {
+      seen.candidates.push([[...destinations].sort(), time.getTime(), perDestination])
+      return destinations.map((subscriptionId) => ({
+        subscription: { subscriptionId, status: scene.disabled.has(subscriptionId) ? 'disabled' : 'active' },
+        deliveryIds: (due[subscriptionId] ?? []).slice(0, perDestination),
+      })) as never
+    },
+    async take(ids, { claimId, ...claim }) {
+      seen.taken.push([ids, claim])
+      scene.onTake()
+      return scene.takes(ids).map((deliveryId) => ({
+        deliveryId,
+        subscriptionId: destinationOf(deliveryId),
+        attempts: [],
+        body: new Uint8Array(scene.bodyBytes),
+        tookOver: scene.tookOver,
+      }))
+    },
+    releaseClaim: async (ids, _claimId, time) => void seen.released.push([ids, time.getTime()]),
+    async renew(claims, until) {
+      seen.renewed.push(until)
+      return new Map(claims.filter(({ claimId }) => claimId !== 'lost').map((each) => [each.deliveryId, 'clm_1']))
+    },
+  }
+  const claims = createDeliveryClaims({
+    queue: queue as Dependencies['queue'],
+    holds: { hold: async (id) => void seen.held.push(id) } as Dependencies['holds'],
+    work: {
+      announced: () => scene.announced,
+      async wait({
+        until,
+        signal,
+        room,
+        look,
+      }: {
+        until: number
+        signal: unknown
+        room: unknown
+        look?: () => Promise<Look<ClaimedDelivery[]>>
+      }) {
+        seen.waits.push([until, signal, room])
+        if (!look) return undefined
+        const looked = await look()
+        seen.looks.push(looked)
+        return looked.found
+      },
+    } as unknown as Dependencies['work'],
+    requests: {
+      secretsOf: ({ subscriptionId }) => (scene.unsealed.has(subscriptionId) ? undefined : ['whsec']),
+      make: ({ deliveryId }, { subscription: { subscriptionId } }) =>
+        ({ deliveryId, destination: subscriptionId }) as never,
+    },
+    isCurrent: () => scene.isCurrent,
+    metrics: scene.metrics,
+    settings: { leaseMs: 5000, deadlineMs: 10_000 },
+    now: () => scene.time,
+    random: () => 0,
+  })
+  const request = (more: Partial<ClaimRequest> = {}): ClaimRequest => ({
+    workerId: 'w',
+    limit: 10,
+    perDestination: 5,
+    underWay: new Map(),
+    waitMs: 100,
+    onlyNew: false,
+    signal: new AbortController().signal,
+    ...more,
+  })
+  const claim = async (more?: Partial<ClaimRequest>) =>
+    (await claims.claim(request(more))).map(({ deliveryId }) => deliveryId)
+  return Object.assign(scene, { claim, request, claims, renew: claims.renew })
+}
