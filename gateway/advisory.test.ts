@@ -7,7 +7,7 @@ import { message, startTestGateway } from './test-gateway.ts'
 const url = 'https://shop.example/'
 const short = nastyTexts.filter((text) => text.length < 2000)
 const anyText = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...short))
-const anySize = fc.record({ width: fc.double({ noNaN: true }), height: fc.integer() })
+const anySize = fc.record({ width: fc.double({ noNaN: true, noDefaultInfinity: true }), height: fc.integer() })
 const anyPage = fc.record(
   { url: anyText, title: anyText, referrer: anyText, viewport: anySize },
   { requiredKeys: ['url'] },

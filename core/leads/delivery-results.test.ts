@@ -45,7 +45,12 @@ function newBooks(
         return written ?? settlements.length
       },
     },
-    subscriptions: { resetNotFound: async (ids) => void seen.reset.push(...ids) },
+    subscriptions: {
+      async resetNotFound(ids) {
+        expect(ids).not.toEqual([])
+        seen.reset.push(...ids)
+      },
+    },
     liveSubscriptions: {
       async find(subscriptionId) {
         seen.rowsAsked.push(subscriptionId)
@@ -86,7 +91,7 @@ const stored = (more: object = {}) => ({
   subscriptionId: 'sub_1',
   status: 'sending',
   claim: { claimId: 'clm_1', knownAt },
-  attempts: [{ attemptId: 'att_0' }, { attemptId: 'att_1' }],
+  attempts: [{ attemptId: 'att_8' }, { attemptId: 'att_9' }, { attemptId: 'att_1' }],
   ...more,
 })
 const { claimed: _, ...unclaimed } = result({ status: 200 })
@@ -151,7 +156,7 @@ describe('a result', () => {
     const { record, seen } = newBooks({ before: [stored()] })
     expect(await record([unclaimed])).toEqual([true])
     expect(seen.asked).toEqual([['dlv_1']])
-    expect(seen.settled).toMatchObject([{ index: 1, outcome: { status: 'accepted' } }])
+    expect(seen.settled).toMatchObject([{ index: 2, outcome: { status: 'accepted' } }])
   })
 
   it.each([
@@ -212,7 +217,7 @@ describe('of results that the write did not take all', () => {
   const books = [
     stored({ attempts: [{ attemptId: 'att_1', outcome: { claimId: 'clm_1' } }, { attemptId: 'att_2' }] }),
     stored({ deliveryId: 'dlv_2', attempts: [{ attemptId: 'att_1', outcome: { claimId: 'clm_2' } }] }),
-    stored({ deliveryId: 'dlv_3', attempts: [{ attemptId: 'att_1' }] }),
+    stored({ deliveryId: 'dlv_3', attempts: [{ attemptId: 'att_0', outcome: { claimId: 'clm_1' } }] }),
     stored({ deliveryId: 'dlv_4', releasedClaimId: 'clm_1' }),
     stored({ deliveryId: 'dlv_5', releasedClaimId: 'clm_2' }),
   ]
