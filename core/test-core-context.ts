@@ -192,7 +192,7 @@ function mortal(database: Database, writes: number): Database {
 }
 
 /** The collections that decide what becomes of a session. */
-const deciding = ['sessions', 'subjects', 'nonces', 'idempotency', 'events']
+const deciding = ['sessions', 'subjects', 'visitors', 'conversations', 'erasures', 'nonces', 'idempotency', 'events']
 
 function scheduled(database: Database, turn: (call: number, label: string) => Promise<unknown>): Database {
   let calls = 0

@@ -7,6 +7,7 @@ import { newId } from './ids.ts'
 import { inMemoryTransport } from './server.ts'
 import { coreRoutes } from './services/router.ts'
 import { createErasureStore } from './store/erasures.ts'
+import { noTraces } from './store/visitor-traces.ts'
 import { site, type TestCores } from './test-core-context.ts'
 
 /** What stands in one workspace, for another one's operator to reach for. */
@@ -125,10 +126,19 @@ async function finishedErasure({ core }: TestCores, workspaceId: string) {
   const erasureId = newId('ers')
   const visitor = { workspaceId, browserIds: [], subjectIds: [] }
   await store.insert(
-    { erasureId, workspaceId, stage: 'removed', requestedBy: 'desk', requestedAt: at, visitor, until: at },
+    {
+      erasureId,
+      workspaceId,
+      stage: 'removed',
+      requestedBy: 'desk',
+      requestedAt: at,
+      visitor,
+      until: at,
+      traces: noTraces(),
+    },
     new Date(at.getTime() + 60_000),
   )
-  await store.finish(erasureId, at)
+  await store.finish({ erasureId, fencingToken: 1 }, at)
   return { erasureId }
 }
 

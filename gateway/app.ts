@@ -57,7 +57,13 @@ export function createGateway(deps: {
   const budget = createCallBudget(config.CORE_CALLS_MAX)
   const core = createCore({ cores, token: config.CORE_TOKEN, budget, deadlineMs: config.CORE_DEADLINE_MS, now })
   const origins = createOrigins({ core, freshMs: config.ORIGIN_FRESH_MS, max: config.ORIGINS_MAX, now })
-  const grants = createGrants({ core, max: config.GRANTS_MAX, recheckMs: config.GRANT_RECHECK_MS, now })
+  const grants = createGrants({
+    core,
+    max: config.GRANTS_MAX,
+    freshMs: config.GRANT_FRESH_MS,
+    recheckMs: config.GRANT_RECHECK_MS,
+    now,
+  })
   const batcher = createSendBatcher({
     core,
     rpcsMax: config.SEND_RPCS_MAX,

@@ -113,6 +113,7 @@ export const SettingsSchema = Type.Object({
   ),
   ORIGINS_MAX: whole(10_000, 10, 1e6, 'Origins kept in mind.'),
   GRANTS_MAX: whole(50_000, 10, 1e6, 'Authorised grants kept in mind.'),
+  GRANT_FRESH_MS: whole(5_000, 0, 60_000, 'Longest that an authorised grant is used without asking a core again.'),
   GRANT_RECHECK_MS: whole(1_000, 0, 60_000, 'Age from which an authorisation is asked for again before a refusal.'),
 
   SEND_RPCS_MAX: whole(2, 1, 64, 'Batches of sends that may be in flight to the cores.'),

@@ -30,6 +30,8 @@ export function createLiveSubscriptions(dependencies: {
   const cache = createLiveCache<KnownSubscription>({
     isCurrent: wakeups.isCurrent,
     maxEntries: 10_000,
+    maxAgeMs,
+    monotonic: now,
     async loadMany(ids) {
       const readAt = new Date(now())
       const found = await store.find(ids)
@@ -43,10 +45,7 @@ export function createLiveSubscriptions(dependencies: {
   bus.on('gap', cache.clear)
 
   return {
-    async find(subscriptionId) {
-      const known = await cache.get(subscriptionId)
-      return known && known.readAt.getTime() < now() - maxAgeMs ? cache.reload(subscriptionId) : known
-    },
+    find: cache.get,
     changed: wakeups.stateChanged,
   }
 }

@@ -4,8 +4,9 @@ import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { EventStore } from '../store/events.ts'
 import type { Session } from '../store/sessions.ts'
 import { createFeeds, type Feed } from './feeds.ts'
-import { endsSession, type LogEvent, type SessionEndType } from './log-events.ts'
+import { endsSession, type LogEvent } from './log-events.ts'
 import { type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
+import { createSessionStreams, type SessionStreams } from './session-streams.ts'
 import { concerns, type EncodedEvent, encodeFor, resetRequired } from './stream-events.ts'
 
 /** Where the frames of one gateway's subscriptions go. */
@@ -32,8 +33,10 @@ export interface Subscription {
   /** Events that it was sent before it was live. */
   replayed: number
   isOpen: boolean
-  /** The session is over, and the log tells those that have not come to `sequence`. */
-  over?: { type: SessionEndType; sequence: number }
+  /** Nothing is sent until it is known whether its session is still live. */
+  isHeld: boolean
+  /** How it ends as soon as it is open: what was decided about its session meanwhile. */
+  ending?: (subscription: Subscription) => void
 }
 
 /** Characters after which a replay waits for the reader. */
@@ -45,7 +48,7 @@ interface ReadPage {
   through: number
 }
 
-export interface Subscriptions {
+export interface Subscriptions extends SessionStreams {
   /** Starts a subscription of an authorised session. Errors: those of the store. */
   open(request: {
     id: number
@@ -57,11 +60,6 @@ export interface Subscriptions {
   /** The reader has room again. */
   resume(subscription: Subscription): void
   close(subscription: Subscription): void
-  /**
-   * Ends the streams of a session that is over. Those that have not come to `event`, its end in the log, end when the log brings
-   * it; left out: the log brings it to none.
-   */
-  sessionIsOver(sessionId: string, type: SessionEndType, event?: LogEvent): void
   /** Calls the observer for each subscription from now on. */
   observe(observer: SubscriptionObserver): void
   /** Compares the next part of the followed logs with their ends; all of them within `checkSteps` calls. */
@@ -95,7 +93,13 @@ export function createSubscriptions({
   checkSteps,
 }: SubscriptionsDependencies): Subscriptions {
   const feeds = createFeeds<Subscription>({ events, deliver, metrics, logger, checkSteps })
-  const bySession = new Map<string, Set<Subscription>>()
+  const ofSessions = createSessionStreams({
+    feeds,
+    replay: (subscription) => void replay(subscription),
+    sendNow: (subscription, event) => subscription.sink.event([subscription.id], encode(event, subscription.epoch)),
+    end,
+    now,
+  })
   const observers: SubscriptionObserver[] = []
   /** The latest event of each feed in its encoded form, since many may read it. */
   let lastEncoded: { event: LogEvent; encoded: EncodedEvent } | undefined
@@ -111,9 +115,7 @@ export function createSubscriptions({
     if (subscription.mode === 'ended') return false
     subscription.mode = 'ended'
     feeds.leave(subscription.feed, subscription)
-    const ofSession = bySession.get(subscription.session.sessionId)
-    ofSession?.delete(subscription)
-    if (ofSession?.size === 0) bySession.delete(subscription.session.sessionId)
+    ofSessions.remove(subscription)
     metrics.subscriptionsOpen.dec()
     for (const observer of observers) observer.ended(subscription)
     return true
@@ -130,10 +132,15 @@ export function createSubscriptions({
         if (subscription.position >= feed.through) {
           subscription.mode = 'live'
           metrics.replaySize.observe(subscription.replayed)
+          subscription.replayed = 0
           return
         }
         const { page, through } = next ?? (await read(subscription))
         if (subscription.mode !== 'replaying') return
+        if (subscription.isHeld) {
+          subscription.mode = 'live'
+          return
+        }
         for (const event of page) {
           bytes += send(subscription, event)
           if (endsSession(event.type) && concerns(event, subscription.session)) return end(subscription)
@@ -159,16 +166,6 @@ export function createSubscriptions({
     return { page: await replayWindow.read(feed.conversationId, position), through }
   }
 
-  /** Ends an open stream whose session is over, unless the log brings the end; false when the stream goes on. */
-  function endIfOver(subscription: Subscription): boolean {
-    const { id, sink, epoch, feed, isOpen, position, over } = subscription
-    if (!over || !isOpen || position < over.sequence) return false
-    const { conversationId, through: sequence } = feed
-    sink.event([id], encode({ conversationId, sequence, type: over.type, occurredAt: new Date(now()) }, epoch))
-    end(subscription)
-    return true
-  }
-
   /** Sends one event of a replay if it is for the reader; its length. */
   function send(subscription: Subscription, event: LogEvent): number {
     subscription.position = event.sequence
@@ -188,7 +185,7 @@ export function createSubscriptions({
     let epoch = ''
     for (const subscription of feed.members) {
       // A position may be ahead of the feed for a moment, when it was given out by another process.
-      if (subscription.mode !== 'live' || event.sequence <= subscription.position) continue
+      if (subscription.mode !== 'live' || subscription.isHeld || event.sequence <= subscription.position) continue
       subscription.position = event.sequence
       epoch = subscription.epoch
       let group = readers.get(subscription.sink)
@@ -216,6 +213,8 @@ export function createSubscriptions({
   })
 
   return {
+    ...ofSessions,
+
     async open({ id, sink, session, epoch, start }) {
       const subscription: Subscription = {
         id,
@@ -227,11 +226,11 @@ export function createSubscriptions({
         mode: 'replaying',
         replayed: 0,
         isOpen: false,
+        isHeld: false,
       }
       const feed = await feeds.join(session.conversationId, subscription)
       subscription.feed = feed
-      const ofSession = bySession.get(session.sessionId) ?? new Set()
-      bySession.set(session.sessionId, ofSession.add(subscription))
+      ofSessions.add(subscription)
       metrics.subscriptionsOpen.inc()
       try {
         for (const observer of observers) observer.opened(subscription)
@@ -241,7 +240,7 @@ export function createSubscriptions({
           subscription.position = verdict.sequence
           sink.opened(id, session, { epoch, sequence: verdict.sequence })
           subscription.isOpen = true
-          endIfOver(subscription)
+          subscription.ending?.(subscription)
           void replay(subscription, verdict.page && { page: verdict.page, through })
         } else {
           metrics.streamResets.inc({ reason: verdict.reason })
@@ -263,14 +262,6 @@ export function createSubscriptions({
     },
 
     close: (subscription) => void close(subscription),
-
-    sessionIsOver(sessionId, type, event) {
-      if (event) feeds.advanced(event.conversationId, event.sequence)
-      for (const subscription of [...(bySession.get(sessionId) ?? [])]) {
-        subscription.over = { type, sequence: event?.sequence ?? 0 }
-        endIfOver(subscription)
-      }
-    },
 
     observe: (observer) => void observers.push(observer),
 

@@ -170,7 +170,7 @@ describe('the sweep of transient events', () => {
           closed() {},
         },
       })
-      await expect.poll(() => subscription.mode).toBe('live')
+      await expect.poll(() => !subscription.isHeld && subscription.mode).toBe('live')
       a.subscriptions.close(subscription)
       return { events, position }
     }

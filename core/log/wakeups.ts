@@ -9,7 +9,7 @@ import type { Wakeup, WakeupStore } from '../store/wakeups.ts'
 export interface Wakeups {
   /** Tells every process that the state of these ids changed. Resolves when the others can see it. */
   stateChanged(...ids: string[]): Promise<void>
-  /** Whether this process has just been told everything there is to know: what is cached is true to within a second. */
+  /** Whether every change up to a second ago has been heard of here, so that cached state is true to within a second. */
   isCurrent(): boolean
   start(): void
   stop(): Promise<void>
@@ -18,7 +18,7 @@ export interface Wakeups {
 /** Least time between two wake-ups of this process, in milliseconds: the first after a quiet time is written at once. */
 const paceMs = 10
 
-/** After this long without word from the store, in milliseconds, a cache is not to be trusted. */
+/** The store must have been asked for changes, and have given all it had, within this many milliseconds. */
 const currentFor = 900
 
 export interface WakeupsDependencies {
@@ -41,7 +41,8 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   const { store, processId, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
   let heads = new Map<string, LogEnd>()
   let changes = newChanges()
-  let caughtUpAt = Number.NEGATIVE_INFINITY
+  /** Every change up to then has been heard of: when the store was asked, not when its answer came. */
+  let currentAsOf = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
   const stopping = new AbortController()
 
@@ -72,7 +73,7 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
 
   /** What was written before this process listened was not late. */
   function measureLag({ at }: Wakeup) {
-    if (caughtUpAt === Number.NEGATIVE_INFINITY) return
+    if (currentAsOf === Number.NEGATIVE_INFINITY) return
     metrics.wakeupLag.observe(Math.max(0, now() - at.getTime()) / 1000)
   }
 
@@ -84,22 +85,21 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   async function follow() {
     for (let failures = 0; !stopping.signal.aborted; failures += 1) {
       try {
-        for await (const wakeup of store.follow(stopping.signal)) {
+        for await (const next of store.follow(stopping.signal, monotonic)) {
           failures = 0
-          if (wakeup !== null) {
-            if (wakeup.from !== processId) {
-              measureLag(wakeup)
-              announce(wakeup)
-            }
-            continue
+          if ('from' in next) {
+            if (next.from === processId) continue
+            measureLag(next)
+            announce(next)
+          } else {
+            if (currentAsOf === Number.NEGATIVE_INFINITY) bus.emit('gap')
+            currentAsOf = Math.max(currentAsOf, next.asOf)
           }
-          if (caughtUpAt === Number.NEGATIVE_INFINITY) bus.emit('gap')
-          caughtUpAt = monotonic()
         }
       } catch (error) {
         if (!stopping.signal.aborted) logger.warn({ reason: (error as Error).name }, 'wake-ups lost, following anew')
       }
-      caughtUpAt = Number.NEGATIVE_INFINITY
+      currentAsOf = Number.NEGATIVE_INFINITY
       // Rejects when it is stopped, which ends the loop.
       await delay(Math.min(50 * 2 ** failures, 1000), undefined, { signal: stopping.signal }).catch(() => {})
     }
@@ -120,7 +120,7 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
       await told.promise
     },
 
-    isCurrent: () => monotonic() - caughtUpAt < currentFor,
+    isCurrent: () => monotonic() - currentAsOf < currentFor,
 
     start() {
       following = follow()

@@ -23,7 +23,7 @@ export function createVisitorExport(dependencies: {
 
   return {
     async *lines(visitor) {
-      for await (const { screenshot, ...record } of data.read(await traces.find(visitor, new Date(now())))) {
+      for await (const { screenshot, ...record } of data.read(await traces.find(visitor, { until: new Date(now()) }))) {
         if (screenshot === undefined) {
           yield JSON.stringify(record)
           continue

@@ -26,7 +26,7 @@ export interface VisitorService {
 const checkEveryMs = 300
 /** Runs of the check in which every session with an open stream is read once. */
 const checkSteps = 50
-const expiryEveryMs = 1000
+const expiryEveryMs = 500
 
 export function createVisitorService(
   { config, stores, bus, keyring, secretBox, idempotency, logger, now }: CoreKit,
@@ -82,7 +82,7 @@ export function createVisitorService(
     identification: createIdentification({ ...shared, nonces: stores.nonces, subjects, assertions }),
     jobs: [
       createRecurring({ name: 'check of sessions', everyMs: checkEveryMs, run: sessionWatch.checkSome, logger }),
-      createRecurring({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkExpired, logger }),
+      createRecurring({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkDue, logger }),
     ],
   }
 }

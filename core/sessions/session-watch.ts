@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
 import { createRounds } from '../concurrency/rounds.ts'
-import { unavailable } from '../errors.ts'
+import { ServiceError, unavailable } from '../errors.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { SessionEndType } from '../log/log-events.ts'
 import { operationKeys } from '../log/operation-keys.ts'
@@ -11,10 +11,10 @@ import type { Session } from '../store/sessions.ts'
 import type { SessionEnd, VisitorAccess } from './visitor-access.ts'
 
 export interface SessionWatch {
-  /** Looks at the next part of them; at every one within `checkSteps` calls. */
+  /** Checks the next part of the sessions with an open stream; all within `checkSteps` calls. */
   checkSome(): Promise<void>
-  /** Looks at those whose last known grant has ended. */
-  checkExpired(): Promise<void>
+  /** Checks the sessions whose last known grant has ended, and those whose last check failed. */
+  checkDue(): Promise<void>
 }
 
 const endTypes: Record<SessionEnd, SessionEndType> = {
@@ -28,38 +28,56 @@ const endTypes: Record<SessionEnd, SessionEndType> = {
 /** How long the log has to take the end of a session before the streams end without it, in milliseconds. */
 const endWriteMs = 400
 
+interface Watched {
+  session: Session
+  streams: number
+  expiresAt: number
+  /** Counts the changes heard of. Streams are released only by a check that began after the last one. */
+  changes: number
+  /** The streams are held until a check succeeds. */
+  isHeld: boolean
+}
+
 /**
- * Ends the streams of sessions that are over. The end is an event in the log, written once by the process that sees it first,
- * and each stream ends after it. A stream to which the log does not bring the end is ended by its own core.
+ * Ends the streams of sessions whose requests are refused. The end of a session is an event in the log, written once by
+ * whichever core sees it first. A refusal that an operator can take back (the origin, the installation) leaves no event:
+ * the stream is closed, and the next request says why. From the moment this core hears of a change until it knows
+ * what changed, it holds the streams concerned, so that nothing later is sent on them.
  */
 export function createSessionWatch(dependencies: {
   access: Pick<VisitorAccess, 'endOf' | 'isStill'>
   log: EventLog
-  subscriptions: Pick<Subscriptions, 'observe' | 'sessionIsOver'>
+  subscriptions: Omit<Subscriptions, 'open' | 'resume' | 'close' | 'checkSome'>
   bus: Bus
   logger: Logger
   now: () => number
   checkSteps?: number
 }): SessionWatch {
   const { access, log, subscriptions, bus, logger, now, checkSteps = 1 } = dependencies
-  const watched = new Map<string, { session: Session; streams: number; expiresAt: number }>()
+  const watched = new Map<string, Watched>()
 
   const nextPart = createRounds(() => watched.keys(), checkSteps)
 
   async function check(sessionId: string) {
     const entry = watched.get(sessionId)
     if (!entry) return
+    const { changes } = entry
     try {
-      const { end, grantExpiresAt } = await access.endOf(sessionId)
+      const { end, refused, grantExpiresAt } = await access.endOf(sessionId)
       if (!grantExpiresAt) return subscriptions.sessionIsOver(sessionId, 'session.revoked')
       entry.expiresAt = grantExpiresAt.getTime()
       if (end) await writeEnd(entry.session, end)
+      else if (refused) subscriptions.sessionRefused(sessionId, new ServiceError(refused))
+      else if (entry.changes === changes && entry.isHeld) {
+        entry.isHeld = false
+        subscriptions.release(sessionId)
+      }
     } catch (error) {
-      // It is looked at again within seconds.
-      logger.warn({ reason: (error as Error).name }, 'session state not read')
+      logger.warn({ reason: (error as Error).name }, 'session state not read; retrying within seconds')
     }
   }
 
+  /** Writes the end into the log and ends the streams here, even when it cannot be written. */
   async function writeEnd({ sessionId, conversationId }: Session, end: SessionEnd) {
     const type = endTypes[end]
     const operationKey = operationKeys.session(sessionId, type)
@@ -81,12 +99,22 @@ export function createSessionWatch(dependencies: {
     await Promise.all(sessionIds.map(check))
   }
 
+  /** Holds the streams of a session, and finds out whether they may go on. */
+  function suspect(sessionId: string, entry: Watched) {
+    entry.changes += 1
+    entry.isHeld = true
+    subscriptions.hold(sessionId)
+    void check(sessionId)
+  }
+
   function add(session: Session) {
-    const entry = watched.get(session.sessionId)
-    if (entry) entry.streams += 1
-    else watched.set(session.sessionId, { session, streams: 1, expiresAt: session.grantExpiresAt.getTime() })
-    // The session may have changed between its authorisation and now.
-    if (!access.isStill(session)) void check(session.sessionId)
+    const { sessionId, grantExpiresAt } = session
+    const expiresAt = grantExpiresAt.getTime()
+    const entry = watched.get(sessionId) ?? { session, streams: 0, expiresAt, changes: 0, isHeld: false }
+    entry.streams += 1
+    watched.set(sessionId, entry)
+    // A change between its authorisation and now was not told to its stream.
+    if (entry.isHeld || !access.isStill(session)) suspect(sessionId, entry)
   }
 
   function remove({ sessionId }: Session) {
@@ -97,13 +125,12 @@ export function createSessionWatch(dependencies: {
   }
 
   function checkChanged(ids: string[]) {
-    if (watched.size === 0) return
+    if (watched.size === 0 || ids.length === 0) return
     const named = new Set(ids)
-    const concerned = [...watched.values()].filter(
-      ({ session }) =>
-        named.has(session.sessionId) || named.has(session.connectionId) || named.has(session.publicSiteKey),
-    )
-    void checkMany(concerned.map(({ session }) => session.sessionId))
+    for (const [sessionId, entry] of watched) {
+      const { connectionId, publicSiteKey } = entry.session
+      if (named.has(sessionId) || named.has(connectionId) || named.has(publicSiteKey)) suspect(sessionId, entry)
+    }
   }
 
   subscriptions.observe({ opened: ({ session }) => add(session), ended: ({ session }) => remove(session) })
@@ -113,6 +140,7 @@ export function createSessionWatch(dependencies: {
   return {
     checkSome: () => checkMany(nextPart()),
 
-    checkExpired: () => checkMany([...watched].flatMap(([id, { expiresAt }]) => (expiresAt <= now() ? [id] : []))),
+    checkDue: () =>
+      checkMany([...watched].flatMap(([id, { expiresAt, isHeld }]) => (isHeld || expiresAt <= now() ? [id] : []))),
   }
 }

@@ -213,8 +213,9 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     async ban(sessionId, reason, workspaceId) {
       const visitor = visitorOf(await find(sessionId, workspaceId))
       validate(field('/reason', reason, text(0, 512)))
-      for (const id of Object.values(visitor)) await store.ban(id, { at: new Date(now()), reason })
-      await wakeups.stateChanged(...(await store.endAllOf(visitor, 'banned')), sessionId)
+      const at = new Date(now())
+      for (const id of Object.values(visitor)) await store.ban(id, { at, reason })
+      await wakeups.stateChanged(...(await store.endAllOf(visitor, 'banned', at)), sessionId)
       return find(sessionId)
     },
 

@@ -29,13 +29,17 @@ export interface VisitorAccess {
    * ConnectionDisabled, SessionClosed.
    */
   authorize(credentials: VisitorCredentials, options?: { resumed?: boolean; closedToo?: boolean }): Promise<Visitor>
-  /**
-   * Whether a session that was authorised is known to be live and the same still, without a question: whatever changes
-   * from now on will be heard of.
-   */
+  /** Whether the cached state of an authorised session has not changed since. Does not ask the store. */
   isStill(session: Session): boolean
-  /** Why a session is over, if it is, by the latest state of the store, and when its last grant ends. */
-  endOf(sessionId: string): Promise<{ end?: SessionEnd; grantExpiresAt?: Date }>
+  /**
+   * Whether requests of a session are refused, by the latest state of the store. `end`: the session is over for good.
+   * `refused`: its site refuses it, which an operator can take back. Without a `grantExpiresAt` the session is gone.
+   */
+  endOf(sessionId: string): Promise<{
+    end?: SessionEnd
+    refused?: ErrorCode
+    grantExpiresAt?: Date
+  }>
   /** A live session as the store has it now. Errors: GrantInvalid, and those of a session that is over. */
   live(sessionId: string): Promise<Session>
 }
@@ -72,6 +76,11 @@ export function createVisitorAccess({
     return session.status === 'closed' ? 'closed' : undefined
   }
 
+  /** The site's own word: an operator can take it back, and the session goes on. */
+  function isSiteAllowed(session: Session, installation: Installation | undefined): installation is Installation {
+    return installation?.enabled === true && isOriginAllowed(session.origin, installation.origins)
+  }
+
   return {
     async authorize({ accessGrant, origin }, { resumed = false, closedToo = false } = {}) {
       if (accessGrant === '') throw new ServiceError(ErrorCode.GRANT_MISSING)
@@ -97,17 +106,25 @@ export function createVisitorAccess({
     },
 
     isStill(session) {
-      const { sessionId, connectionId } = session
+      const { sessionId, connectionId, publicSiteKey } = session
       return (
-        directory.sessions.peek(sessionId) === session && isConnected(session, directory.connections.peek(connectionId))
+        directory.sessions.peek(sessionId) === session &&
+        isConnected(session, directory.connections.peek(connectionId)) &&
+        isSiteAllowed(session, directory.installations.peek(publicSiteKey))
       )
     },
 
     async endOf(sessionId) {
       const session = await directory.sessions.reload(sessionId)
       if (!session) return { end: 'closed' }
-      const end = endAccordingTo(session, await directory.connections.get(session.connectionId))
-      return { ...(end && { end }), grantExpiresAt: session.grantExpiresAt }
+      const { connectionId, publicSiteKey, grantExpiresAt } = session
+      const [connection, installation] = await Promise.all([
+        directory.connections.get(connectionId),
+        directory.installations.get(publicSiteKey),
+      ])
+      const end = endAccordingTo(session, connection)
+      const refused = isSiteAllowed(session, installation) ? undefined : ErrorCode.ORIGIN_NOT_ALLOWED
+      return { ...(end && { end }), ...(refused && { refused }), grantExpiresAt }
     },
 
     async live(sessionId) {

@@ -33,7 +33,11 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
   _id: string
   /** Whose message came last, with its place, by which the later of two is told. */
   lastSession?: { sequence: number; sessionId: string }
+  /** An erasure removes it: nobody finds it any more. */
+  erasing?: true
 }
+
+const kept = { erasing: { $exists: false } } as const
 
 /** What the log has seen of a conversation, for the inbox. */
 export interface Activity {
@@ -85,7 +89,7 @@ export function createConversationStore({
     },
 
     async find(conversationIds) {
-      return (await conversations.find({ _id: { $in: conversationIds } }).toArray()).map(toConversation)
+      return (await conversations.find({ _id: { $in: conversationIds }, ...kept }).toArray()).map(toConversation)
     },
 
     async recordActivity(activities) {
@@ -145,6 +149,7 @@ export function createConversationStore({
       const found = conversations.find({
         ...(workspaceId === undefined ? {} : { workspaceId }),
         lastMessageAt: { $gte: since },
+        ...kept,
       })
       return (await found.sort({ lastMessageAt: -1 }).limit(limit).toArray()).map(toConversation)
     },
@@ -154,6 +159,7 @@ export function createConversationStore({
         ...(workspaceId === undefined ? {} : { workspaceId }),
         ...(status && { $expr: { [status === 'closed' ? '$gt' : '$lte']: ['$closedSequence', '$lastSequence'] } }),
         lastMessageAt: { $exists: true },
+        ...kept,
         ...(before && {
           $or: [
             { lastMessageAt: { $lt: before.lastMessageAt } },
@@ -166,7 +172,7 @@ export function createConversationStore({
   }
 }
 
-function toConversation({ _id, lastSession, ...rest }: ConversationDocument): Conversation {
+function toConversation({ _id, lastSession, erasing: _, ...rest }: ConversationDocument): Conversation {
   const { closedSequence = 0, lastSequence = 0 } = rest
   return {
     conversationId: _id,

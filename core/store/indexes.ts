@@ -101,4 +101,6 @@ export const indexes: IndexPlan[] = [
     { name: 'by_conversation', partialFilterExpression: { conversationId: { $exists: true } } },
   ],
   ['erasures', { nextAt: 1 }, { name: 'due', sparse: true }],
+  ['erasures', { 'traces.visitorIds': 1 }, { name: 'by_visitor', sparse: true }],
+  ['sessions', { conversationId: 1 }, { name: 'by_conversation' }],
 ]

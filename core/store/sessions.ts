@@ -1,6 +1,8 @@
 import type { Collection } from 'mongodb'
 import type { IdentityContextValue } from '../identity/identity.ts'
 import type { PageContext } from '../sessions/page-context.ts'
+import type { ErasureDocument } from './erasures.ts'
+import { openErasures } from './open-erasures.ts'
 
 export type SessionStatus = 'active' | 'closed' | 'revoked' | 'banned'
 
@@ -64,7 +66,13 @@ export interface Session {
   }
 }
 
-export type SessionDocument = Omit<Session, 'sessionId'> & { _id: string }
+export type SessionDocument = Omit<Session, 'sessionId'> & {
+  _id: string
+  /** Erasures of its visitor that were under way when it began: they are about what was there before. */
+  afterErasures?: string[]
+  /** Erasures of its subject that were under way when an anonymous session got the subject. */
+  joinedAfterErasures?: string[]
+}
 
 export interface VisitorDocument {
   _id: string
@@ -78,10 +86,14 @@ export interface SessionStore {
   find(sessionIds: string[]): Promise<Session[]>
   /** Ends an active session; false when it was not active any more. `closedBy` is the visitor's operation. */
   end(sessionId: string, status: Exclude<SessionStatus, 'active'>, closedBy?: string): Promise<boolean>
-  /** Ends every active session of a browser or a verified subject; their ids. */
+  /**
+   * Ends every active session of a browser or a verified subject. Returns the ids of all of its sessions that could have
+   * a live grant at `at`, also of those that were ended before: a process that ended them may have told nobody.
+   */
   endAllOf(
     visitor: { visitorId: string; subjectId?: string },
     status: Exclude<SessionStatus, 'active'>,
+    at: Date,
   ): Promise<string[]>
   /** Replaces what is known of an active session's subject; false when the session was not active any more. */
   refreshIdentity(sessionId: string, identity: Identity, grantExpiresAt: Date): Promise<boolean>
@@ -114,13 +126,29 @@ export interface SessionStore {
 export function createSessionStore({
   sessions,
   visitors,
+  erasures,
 }: {
   sessions: Collection<SessionDocument>
   visitors: Collection<VisitorDocument>
+  erasures: Collection<ErasureDocument>
 }): SessionStore {
+  /** Sets a field to the erasures under way of these browsers and subjects; nothing when there are none. */
+  async function noteErasures(field: 'afterErasures' | 'joinedAfterErasures', visitorIds: (string | undefined)[]) {
+    const ids = await openErasures(erasures, visitorIds)
+    return ids.length > 0 ? { [field]: ids } : {}
+  }
+
+  const begunAfter = ({ visitorId, identity }: Pick<Session, 'visitorId' | 'identity'>) =>
+    noteErasures('afterErasures', [visitorId, identity?.subjectId])
+
   return {
     async insertOnce({ sessionId, ...rest }) {
-      const { upsertedCount } = await sessions.updateOne({ _id: sessionId }, { $setOnInsert: rest }, { upsert: true })
+      const session = { ...rest, ...(await begunAfter(rest)) }
+      const { upsertedCount } = await sessions.updateOne(
+        { _id: sessionId },
+        { $setOnInsert: session },
+        { upsert: true },
+      )
       return upsertedCount === 1
     },
 
@@ -136,10 +164,10 @@ export function createSessionStore({
       return modifiedCount === 1
     },
 
-    async endAllOf({ visitorId, subjectId }, status) {
+    async endAllOf({ visitorId, subjectId }, status, at) {
       const wanted = [{ visitorId }, ...(subjectId === undefined ? [] : [{ 'identity.subjectId': subjectId }])]
       const found = wanted.map((visitor) =>
-        sessions.find({ ...visitor, status: 'active' }, { projection: { _id: 1 } }).toArray(),
+        sessions.find({ ...visitor, endsAt: { $gt: at } }, { projection: { _id: 1 } }).toArray(),
       )
       const ids = [...new Set((await Promise.all(found)).flat().map(({ _id }) => _id))]
       if (ids.length > 0) await sessions.updateMany({ _id: { $in: ids }, status: 'active' }, { $set: { status } })
@@ -155,9 +183,10 @@ export function createSessionStore({
     },
 
     async succeed(sessionId, successor, identity) {
+      const joined = identity && (await noteErasures('joinedAfterErasures', [identity.subjectId]))
       const { matchedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
-        { $set: { status: 'closed', successor, ...(identity && { identity }) } },
+        { $set: { status: 'closed', successor, ...(identity && { identity, ...joined }) } },
       )
       return matchedCount === 1
     },
@@ -222,6 +251,6 @@ export function operationSessionOf({ sessionId, operationSessionId = sessionId }
   return operationSessionId
 }
 
-function toSession({ _id, ...rest }: SessionDocument): Session {
+function toSession({ _id, afterErasures: _, joinedAfterErasures: __, ...rest }: SessionDocument): Session {
   return { sessionId: _id, ...rest }
 }

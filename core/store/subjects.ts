@@ -1,5 +1,7 @@
 import type { Collection } from 'mongodb'
+import type { ErasureDocument } from './erasures.ts'
 import { isDuplicateKey } from './faults.ts'
+import { openErasures } from './open-erasures.ts'
 
 /** A verified visitor on a connection. */
 export interface Subject {
@@ -11,35 +13,51 @@ export interface Subject {
   conversationId: string
 }
 
-export type SubjectDocument = Omit<Subject, 'subjectId'> & { _id: string }
+export type SubjectDocument = Omit<Subject, 'subjectId'> & {
+  _id: string
+  /** Erasures of the subject that were under way when it got this conversation. */
+  afterErasures?: string[]
+}
 
 export interface SubjectStore {
+  /** The subject with its conversation. A conversation that an erasure under way removes is the subject's no more. */
   find(subjectId: string): Promise<Subject | undefined>
   /** Makes a conversation the subject's, if it still has the one it had (`from`), or none. */
   setConversation(subject: Subject, from: string | undefined): Promise<boolean>
   remove(subjectId: string): Promise<void>
 }
 
-export function createSubjectStore({ subjects }: { subjects: Collection<SubjectDocument> }): SubjectStore {
+export function createSubjectStore({
+  subjects,
+  erasures,
+}: {
+  subjects: Collection<SubjectDocument>
+  erasures: Collection<ErasureDocument>
+}): SubjectStore {
   return {
     async find(subjectId) {
+      // In this order: a conversation that was set after an erasure began says so.
+      const open = await openErasures(erasures, [subjectId])
       const found = await subjects.findOne({ _id: subjectId })
       if (!found) return undefined
-      const { _id, ...rest } = found
-      return { subjectId: _id, ...rest }
+      const { _id, afterErasures = [], ...rest } = found
+      if (open.every((erasureId) => afterErasures.includes(erasureId))) return { subjectId: _id, ...rest }
+      await subjects.deleteOne({ _id, conversationId: rest.conversationId })
+      return this.find(subjectId)
     },
 
     async setConversation({ subjectId, ...rest }, from) {
+      const afterErasures = await openErasures(erasures, [subjectId])
       if (from !== undefined) {
         const { conversationId } = rest
         const { matchedCount } = await subjects.updateOne(
           { _id: subjectId, conversationId: from },
-          { $set: { conversationId } },
+          { $set: { conversationId, afterErasures } },
         )
         return matchedCount === 1
       }
       try {
-        await subjects.insertOne({ _id: subjectId, ...rest })
+        await subjects.insertOne({ _id: subjectId, ...rest, afterErasures })
         return true
       } catch (error) {
         if (isDuplicateKey(error)) return false

@@ -17,9 +17,16 @@ export function createVisitorDataStore(collections: Collections): VisitorDataSto
 
   return {
     async *read({ sessionIds, visitorIds, conversationIds, commandIds, leadIds }) {
-      for await (const { _id, renewal: _, identity, successor: __, ...rest } of sessions.find({
-        _id: { $in: sessionIds },
-      })) {
+      for await (const session of sessions.find({ _id: { $in: sessionIds } })) {
+        const {
+          _id,
+          renewal: _,
+          identity,
+          successor: __,
+          afterErasures: ___,
+          joinedAfterErasures: ____,
+          ...rest
+        } = session
         const { externalSubject, displayName, context, verifiedAt } = identity ?? {}
         yield {
           kind: 'session',

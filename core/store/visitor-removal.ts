@@ -3,10 +3,14 @@ import type { Collections } from './database.ts'
 import type { VisitorTraces } from './visitor-traces.ts'
 
 export interface VisitorRemoval {
+  /** Lets nobody find the conversations any more. */
+  hideConversations(conversationIds: string[]): Promise<void>
   /** Lets no command take another file in, so that the files are known. */
   stopUploads(sessionIds: string[]): Promise<void>
   /** Removes everything but the files. What breaks off is removed by the next call with the same traces. */
   remove(traces: VisitorTraces, until: Date): Promise<void>
+  /** Takes an erasure that is finished off what began while it was under way. */
+  forgetErasure(erasureId: string, visitorIds: string[]): Promise<void>
 }
 
 /** Takes a visitor out of every collection. */
@@ -56,6 +60,10 @@ export function createVisitorRemoval(collections: Collections): VisitorRemoval {
   }
 
   return {
+    async hideConversations(conversationIds) {
+      await conversations.updateMany({ _id: { $in: conversationIds } }, { $set: { erasing: true } })
+    },
+
     async stopUploads(sessionIds) {
       await commands.updateMany({ sessionId: { $in: sessionIds } }, { $set: { state: 'cancelled' } })
     },
@@ -78,6 +86,14 @@ export function createVisitorRemoval(collections: Collections): VisitorRemoval {
       await removeVisitors(traces, until)
       await sessions.deleteMany({ _id: { $in: sessionIds } })
       await removeWakeups(traces)
+    },
+
+    async forgetErasure(erasureId, visitorIds) {
+      const theirs = { $in: visitorIds }
+      for (const field of ['afterErasures', 'joinedAfterErasures'])
+        for (const visitor of ['visitorId', 'identity.subjectId'])
+          await sessions.updateMany({ [visitor]: theirs, [field]: erasureId }, { $pull: { [field]: erasureId } })
+      await subjects.updateMany({ _id: theirs }, { $pull: { afterErasures: erasureId } })
     },
   }
 }

@@ -31,10 +31,11 @@ export const noTraces = (): VisitorTraces => ({
 
 export interface VisitorTraceStore {
   /**
-   * A verified visitor's sessions, and what was done anonymously in the browsers of these; of sessions, those that had begun
-   * by then. With `known`, what was found before, what has come to it since is found too, also where its session is gone.
+   * A verified visitor's sessions, and what was done anonymously in the browsers of these: of sessions, those that had
+   * begun by `until`, and all that are in the same conversations. An erasure leaves out what began after it. With `known`,
+   * what was found before, what has come to it since is found too, also where its session is gone.
    */
-  find(visitor: VisitorName, until: Date, known?: VisitorTraces): Promise<VisitorTraces>
+  find(visitor: VisitorName, by: { until: Date; erasureId?: string }, known?: VisitorTraces): Promise<VisitorTraces>
 }
 
 export function createVisitorTraceStore({ sessions, commands, leads }: Collections): VisitorTraceStore {
@@ -43,18 +44,26 @@ export function createVisitorTraceStore({ sessions, commands, leads }: Collectio
   } as const
 
   return {
-    async find({ browserIds, subjectIds }, until, known = noTraces()) {
-      const begun = { createdAt: { $lte: until } }
-      const verified = await sessions.find({ 'identity.subjectId': { $in: subjectIds }, ...begun }, part).toArray()
-      const browsers = unique([...browserIds, ...known.visitorIds, ...verified.map(({ visitorId }) => visitorId)])
-      const anonymous = await sessions
-        .find({ visitorId: { $in: browsers }, identity: { $exists: false }, ...begun }, part)
+    async find({ browserIds, subjectIds }, { until, erasureId }, known = noTraces()) {
+      const begun = {
+        createdAt: { $lte: until },
+        ...(erasureId !== undefined && { afterErasures: { $ne: erasureId } }),
+      }
+      const joined = erasureId === undefined ? {} : { joinedAfterErasures: { $ne: erasureId } }
+      const verified = await sessions
+        .find({ 'identity.subjectId': { $in: subjectIds }, ...begun, ...joined }, part)
         .toArray()
+      const browsers = unique([...browserIds, ...known.visitorIds, ...verified.map(({ visitorId }) => visitorId)])
+      // Anonymous ones, and those that were so when the erasure began.
+      const anonymous = [
+        { identity: { $exists: false } },
+        ...(erasureId === undefined ? [] : [{ joinedAfterErasures: erasureId }]),
+      ]
+      const inBrowsers = await sessions.find({ visitorId: { $in: browsers }, ...begun, $or: anonymous }, part).toArray()
       const found: Pick<SessionDocument, '_id' | 'conversationId' | 'formerConversationIds'>[] = [
         ...verified,
-        ...anonymous,
+        ...inBrowsers,
       ]
-      const sessionIds = unique([...known.sessionIds, ...found.map(({ _id }) => _id)])
       const conversationIds = unique([
         ...known.conversationIds,
         ...found.flatMap(({ conversationId, formerConversationIds = [] }) => [
@@ -62,6 +71,10 @@ export function createVisitorTraceStore({ sessions, commands, leads }: Collectio
           ...formerConversationIds,
         ]),
       ])
+      const inThem = await sessions
+        .find({ conversationId: { $in: conversationIds } }, { projection: { _id: 1 } })
+        .toArray()
+      const sessionIds = unique([...known.sessionIds, ...[...found, ...inThem].map(({ _id }) => _id)])
       const [theirCommands, theirLeads] = await Promise.all([
         commands.find({ sessionId: { $in: sessionIds } }, { projection: { uploads: 1, screenshot: 1 } }).toArray(),
         leads.find({ conversationId: { $in: conversationIds } }, { projection: { _id: 1 } }).toArray(),

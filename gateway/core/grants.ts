@@ -18,12 +18,13 @@ export interface Authorization {
   capabilities: Capabilities
   /** Milliseconds since 1970. */
   expiresAt: number
+  /** When the core was asked. */
   checkedAt: number
 }
 
 /** Grants that a core has authorised, and nothing else: a refusal is never kept. */
 export interface Grants {
-  /** What is known of the grant, or the core's word; rejects with the core's refusal. */
+  /** What is known of the grant, not older than the fresh age, or the core's word; rejects with the core's refusal. */
   authorize(credentials: Credentials, correlationId: string): Promise<Authorization>
   /** The core's word, which lets a closed session pass; it is not kept. */
   authorizeClosedToo(credentials: Credentials, correlationId: string): Promise<{ sessionId: string }>
@@ -32,53 +33,73 @@ export interface Grants {
   forget(credentials: Credentials): void
 }
 
-/**
- * A bounded memory of authorised grants. It decides nothing that the core does not decide again in the call itself: it
- * only lets the gateway name the session and answer in the order of checks without a call of its own.
- */
-export function createGrants(options: { core: Core; max: number; recheckMs: number; now: () => number }): Grants {
-  const known = new LRUCache<string, Authorization>({ max: options.max })
-  const asked = new Map<string, Promise<Authorization>>()
+/** A question to the core that is under way. */
+interface Asked {
+  at: number
+  answer: Promise<Authorization>
+}
 
-  async function ask(key: string, credentials: Credentials, correlationId: string): Promise<Authorization> {
-    try {
-      const checkedAt = options.now()
-      const answer = await options.core.sessions.authorizeGrant(
-        { credentials },
-        { headers: { 'x-correlation-id': correlationId } },
-      )
-      const expiresAt = answer.expiresAt === undefined ? 0 : timestampMs(answer.expiresAt)
-      const { sessionId, capabilities = {} } = answer
-      const authorization = { sessionId, capabilities, expiresAt, checkedAt }
-      known.set(key, authorization)
-      return authorization
-    } catch (error) {
-      known.delete(key)
-      throw error
-    } finally {
-      asked.delete(key)
-    }
+/**
+ * A bounded cache of authorised grants. The core authorises each call again; the cache lets the gateway name the session
+ * and answer in the order of checks without a call of its own. An entry has a maximum age, counted from the question.
+ */
+export function createGrants(options: {
+  core: Core
+  max: number
+  freshMs: number
+  recheckMs: number
+  now: () => number
+}): Grants {
+  const { core, max, freshMs, recheckMs, now } = options
+  const known = new LRUCache<string, Authorization>({ max })
+  const asked = new Map<string, Asked>()
+
+  function ask(key: string, credentials: Credentials, correlationId: string): Promise<Authorization> {
+    const at = now()
+    const question: Asked = { at, answer: read(credentials, correlationId, at) }
+    asked.set(key, question)
+    // An answer counts for the cache only if nothing overtook its question.
+    const isLast = () => asked.get(key) === question
+    question.answer.then(
+      (authorization) => void (isLast() && asked.delete(key) && known.set(key, authorization)),
+      () => void (isLast() && asked.delete(key) && known.delete(key)),
+    )
+    return question.answer
+  }
+
+  async function read(credentials: Credentials, correlationId: string, checkedAt: number): Promise<Authorization> {
+    const answer = await core.sessions.authorizeGrant(
+      { credentials },
+      { headers: { 'x-correlation-id': correlationId } },
+    )
+    const expiresAt = answer.expiresAt === undefined ? 0 : timestampMs(answer.expiresAt)
+    const { sessionId, capabilities = {} } = answer
+    return { sessionId, capabilities, expiresAt, checkedAt }
   }
 
   function within(maxAge: number, credentials: Credentials, correlationId: string): Promise<Authorization> {
     const key = keyOf(credentials)
     const found = known.get(key)
-    const now = options.now()
-    if (found !== undefined && now < found.expiresAt && now - found.checkedAt <= maxAge) return Promise.resolve(found)
-    const pending = asked.get(key) ?? ask(key, credentials, correlationId)
-    asked.set(key, pending)
-    return pending
+    const isFresh = found !== undefined && now() < found.expiresAt && now() - found.checkedAt <= maxAge
+    if (isFresh) return Promise.resolve(found)
+    const pending = asked.get(key)
+    if (pending !== undefined && now() - pending.at <= maxAge) return pending.answer
+    return ask(key, credentials, correlationId)
   }
 
   return {
-    authorize: (credentials, correlationId) => within(Number.POSITIVE_INFINITY, credentials, correlationId),
+    authorize: (credentials, correlationId) => within(freshMs, credentials, correlationId),
     authorizeClosedToo: (credentials, correlationId) =>
-      options.core.sessions.authorizeGrant(
+      core.sessions.authorizeGrant(
         { credentials, closedToo: true },
         { headers: { 'x-correlation-id': correlationId } },
       ),
-    confirm: (credentials, correlationId) => within(options.recheckMs, credentials, correlationId),
-    forget: (credentials) => void known.delete(keyOf(credentials)),
+    confirm: (credentials, correlationId) => within(recheckMs, credentials, correlationId),
+    forget(credentials) {
+      const key = keyOf(credentials)
+      known.delete(key)
+      asked.delete(key)
+    },
   }
 }
 

@@ -16,7 +16,7 @@ const ORIGIN_MAX_LENGTH = 512
 const ORIGIN_FORM = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\]+$/
 const DEADLINE_MS = 3_000
 const STALE_MS = 1_000
-/** Whoever was refused, and is let in by an operator now, does not wait. */
+/** An origin that an operator allows now is let in at once. */
 const REFUSAL_FRESH_MS = 1_000
 
 /** Asks the core about an origin and keeps the answer; an old answer is used while no core is within reach. */
@@ -25,10 +25,11 @@ export function createOrigins(options: { core: Core; freshMs: number; max: numbe
   const asked = new Map<string, Promise<boolean>>()
 
   async function ask(origin: string): Promise<boolean> {
+    const askedAt = options.now()
     try {
       const { allowed } = await options.core.sessions.checkOrigin({ origin }, { timeoutMs: DEADLINE_MS })
       const freshMs = allowed ? options.freshMs : Math.min(options.freshMs, REFUSAL_FRESH_MS)
-      answers.set(origin, { allowed, freshUntil: options.now() + freshMs })
+      answers.set(origin, { allowed, freshUntil: askedAt + freshMs })
       return allowed
     } catch (error) {
       const stale = answers.get(origin)

@@ -179,6 +179,7 @@ describe('found is', () => {
       {},
       ['fenced'],
     ],
+    ['a session that goes on after its ban', [...good, { kind: 'still live', what: 'a tab sends' }], {}, ['ended']],
     ['what stands still', [...good, { kind: 'stuck', what: 'op-4 is not answered' }], {}, ['goes on']],
   ])('%s', (_name, entries, change, rules) => {
     expect(brokenRules(entries, change).toSorted()).toEqual(rules.toSorted())

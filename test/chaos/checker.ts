@@ -22,6 +22,7 @@ export const rules = {
     'an acknowledged lead goes to each of its subscriptions, once in the books and at least once to the receiver',
   'lead there': 'nothing is delivered of a lead that is not there',
   fenced: 'a result under a lost claim changes nothing',
+  ended: 'what an operator ended is over on every session of the visitor',
   'goes on': 'everything goes on once the faults are over',
 } as const
 
@@ -39,6 +40,7 @@ export function check(entries: Entry[], records: Records): Violation[] {
     ),
     ...checkLeads(entries, records),
     ...of(entries, 'refused').map(({ operation, code }) => broken('refused', `${operation}: ${code}`)),
+    ...of(entries, 'still live').map(({ what }) => broken('ended', what)),
     ...of(entries, 'stuck').map(({ what }) => broken('goes on', what)),
   ]
 }

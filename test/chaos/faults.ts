@@ -1,9 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Long, MongoClient } from 'mongodb'
+import type { Recorder } from './history.ts'
+import { repeatBan } from './repeated-bans.ts'
 import type { Part, Service } from './service.ts'
 
 /** How a fault comes about. `draw` decides whom it befalls. Resolves once it is over and mended, with what it was. */
-type Fault = (service: Service, how: { lastsMs: number; draw: number }) => Promise<string>
+type Fault = (service: Service, how: { lastsMs: number; draw: number; recorder: Recorder }) => Promise<string>
 
 const drawn = <T>(from: T[], draw: number): T => from[draw % from.length]!
 
@@ -123,6 +125,9 @@ export const faults = {
     link.mend()
     return `answers of ${name} broken off`
   },
+
+  /** State was written, its hint was lost, and the operator repeats. */
+  'hint-lost': (service, { recorder }) => repeatBan(service, recorder),
 } satisfies Record<string, Fault>
 
 export type FaultName = keyof typeof faults

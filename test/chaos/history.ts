@@ -26,6 +26,8 @@ export type Entry =
   | { kind: 'claim lost'; deliveryId: string; claimId: string }
   /** A result under a claim that was lost, and whether the core says that it counts. */
   | { kind: 'late result'; claimId: string; counted: boolean }
+  /** An operator's end of it was acknowledged. */
+  | { kind: 'still live'; what: string }
   /** What had to come once everything worked again did not come in time. */
   | { kind: 'stuck'; what: string }
 

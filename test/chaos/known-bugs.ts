@@ -10,6 +10,22 @@ export interface KnownBug {
 
 export const knownBugs: KnownBug[] = [
   {
+    name: 'a repeated ban misses sessions that are banned already',
+    faults: ['hint-lost'],
+    changes: [
+      {
+        file: 'core/store/sessions.ts',
+        from: 'sessions.find({ ...visitor, endsAt: { $gt: at } }',
+        to: "sessions.find({ ...visitor, status: 'active' }",
+      },
+      {
+        file: 'core/log/live-cache.ts',
+        from: 'const defaultMaxAgeMs = 5_000',
+        to: 'const defaultMaxAgeMs = Number.POSITIVE_INFINITY',
+      },
+    ],
+  },
+  {
     name: 'acknowledges before the journal has it',
     faults: ['engine-killed'],
     changes: [

@@ -5,7 +5,7 @@ import type { EventDocument } from '../../core/store/events.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { check, type Violation } from './checker.ts'
 import { type FaultName, faults } from './faults.ts'
-import { createRecorder, type Entry } from './history.ts'
+import { createRecorder, type Entry, type Recorder } from './history.ts'
 import { captureLeads, prepareLeads, reportTooLate } from './leads.ts'
 import { revokeAgain } from './leavers.ts'
 import { answerVisitors } from './operators.ts'
@@ -46,7 +46,7 @@ export async function runChaos({
   ...options
 }: Omit<RunOptions, 'arrivalSeconds'> & { seconds: number; faults: readonly FaultName[] }): Promise<ChaosReport> {
   const happened: ChaosReport['faults'] = {}
-  const report = await runWith({ ...options, arrivalSeconds: seconds * 0.8 }, async (service, random) => {
+  const report = await runWith({ ...options, arrivalSeconds: seconds * 0.8 }, async (service, random, recorder) => {
     const began = performance.now()
     const elapsed = () => performance.now() - began
     const endsAt = seconds * 1000
@@ -57,7 +57,7 @@ export async function runChaos({
       const what = await Promise.all(
         step.faults.map(async ({ name, ...how }) => {
           happened[name] = (happened[name] ?? 0) + 1
-          return `${await faults[name](service, how)} (${how.lastsMs} ms)`
+          return `${await faults[name](service, { ...how, recorder })} (${how.lastsMs} ms)`
         }),
       )
       options.say(`${at}  ${what.join(', ')}`)
@@ -69,7 +69,7 @@ export async function runChaos({
 /** Clients at work until `disturb` is done and all is well again; then what they did and saw is held against the log. */
 export async function runWith(
   { seed, arrivalSeconds, visitors: visitorCount, say }: RunOptions,
-  disturb: (service: Service, random: Random) => Promise<void>,
+  disturb: (service: Service, random: Random, recorder: Recorder) => Promise<void>,
 ): Promise<Report> {
   const random = createRandom(seed)
   // What goes wrong depends on the seed alone, and not on how often clients ask for chance.
@@ -97,7 +97,7 @@ export async function runWith(
       revokeAgain(scene, 'leaver'),
       reportTooLate(scene, books),
     ]
-    await disturb(service, faultChance)
+    await disturb(service, faultChance, recorder)
     await settle()
     return reportOf(recorder.entries, check(recorder.entries, await readRecords(books, workspaceId)))
 

@@ -76,6 +76,7 @@ export const rules: Rule[] = [
     ['C1.21', 'a request that the parser refuses gets the envelope without CORS headers'],
     ['C1.22', 'a POST without a body is ValidationFailed, whatever its content type'],
     ['C1.23', 'a path with dots or doubled slashes is NotFound'],
+    ['C1.24', 'what a request is refused for ends an open stream within a second, and nothing later is sent on it'],
   ]),
   ...from('C1 idempotency', [
     ['C1.30', 'a repeat with the same input gets the same answer and Idempotency-Replayed'],

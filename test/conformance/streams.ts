@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
@@ -97,6 +98,47 @@ export function streamRules(suite: () => Suite): void {
     await stream.ended
     expect(stream.events.map(({ type }) => type)).toEqual(['connection.disabled'])
   })
+
+  // The ends of sessions are C4.13. These two leave the session alive: the stream is closed without an event.
+  for (const [name, refuse] of [
+    ['an origin taken off', { origins: ['https://another.example'] }],
+    ['a disabled installation', { enabled: false }],
+  ] as [string, { origins?: string[]; enabled?: boolean }][]) {
+    rule(
+      'C1.24',
+      async () => {
+        const { operator, stack } = suite().roomy
+        const origin = `https://${randomUUID()}.example`
+        const { siteKey } = await newSite(suite().roomy, [origin])
+        const visitor = await startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey })
+        const streams = await Promise.all(stack.gateways.map(({ url: via }) => visitor.openStream({ via })))
+        const agentSays = (body: string) =>
+          operator.messaging.sendAgentMessage({
+            conversationId: visitor.session.conversationId,
+            clientOperationId: randomUUID(),
+            body,
+          })
+        await agentSays('before')
+        for (const stream of streams) await until('the message', () => stream.events.length === 1)
+        await operator.workspaces.updateInstallation({ siteKey, ...refuse })
+        const began = performance.now()
+        await agentSays('after')
+        for (const stream of streams) await stream.ended
+        expect(performance.now() - began).toBeLessThan(1000)
+        for (const stream of streams) expect(stream.events.map(({ data }) => data.message.body)).toEqual(['before'])
+        expect((await visitor.send('refused')).body.code).toBe('OriginNotAllowed')
+        await operator.workspaces.updateInstallation({ siteKey, enabled: true, origins: [origin] })
+        const resumed = await until('it is allowed again', async () => {
+          const stream = await visitor.openStream({ after: streams[0]!.events[0]!.sequence })
+          return stream.status === 200 ? stream : undefined
+        })
+        await until('what was missed', () => resumed.events.length === 1)
+        expect(resumed.events[0]!.data.message.body).toBe('after')
+        resumed.close()
+      },
+      name,
+    )
+  }
 
   rule('C4.14', async () => {
     const { client, operator } = suite().roomy

@@ -1,0 +1,59 @@
+import { expect, it } from 'vitest'
+import { createLiveCache } from './live-cache.ts'
+
+function newScene() {
+  const scene = { time: 0, loads: 0, isCurrent: true, loading: Promise.resolve() }
+  const cache = createLiveCache({
+    loadMany: async (keys) => {
+      scene.loads += 1
+      const load = scene.loads
+      await scene.loading
+      return new Map(keys.map((key) => [key, load]))
+    },
+    isCurrent: () => scene.isCurrent,
+    maxEntries: 2,
+    maxAgeMs: 5_000,
+    monotonic: () => scene.time,
+  })
+  return { scene, cache }
+}
+
+it('asks the store again after the maximum age, though no change was heard of', async () => {
+  const { scene, cache } = newScene()
+  expect(await cache.get('a')).toBe(1)
+  scene.time = 5_000
+  expect(await cache.get('a')).toBe(1)
+  scene.time = 5_001
+  expect(await cache.get('a')).toBe(2)
+})
+
+it('counts the age from the question, not from the answer', async () => {
+  const { scene, cache } = newScene()
+  const answer = Promise.withResolvers<void>()
+  scene.loading = answer.promise
+  const asked = cache.get('a')
+  scene.time = 4_000
+  answer.resolve()
+  expect(await asked).toBe(1)
+  scene.time = 5_001
+  expect(await cache.get('a')).toBe(2)
+})
+
+it('asks each time while changes may go unheard', async () => {
+  const { scene, cache } = newScene()
+  await cache.get('a')
+  scene.isCurrent = false
+  expect(await cache.get('a')).toBe(2)
+})
+
+it('does not cache an answer to a question that was asked before a change', async () => {
+  const { scene, cache } = newScene()
+  const answer = Promise.withResolvers<void>()
+  scene.loading = answer.promise
+  const asked = cache.get('a')
+  await Promise.resolve()
+  cache.invalidate('a')
+  answer.resolve()
+  expect(await asked).toBe(1)
+  expect(await cache.get('a')).toBe(2)
+})

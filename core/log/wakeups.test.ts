@@ -1,0 +1,62 @@
+import { MongoClient } from 'mongodb'
+import { pino } from 'pino'
+import { afterAll, expect, it } from 'vitest'
+import { type Link, startLink } from '../../test/support/link.ts'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { until } from '../../test/support/until.ts'
+import { createBus } from '../bus.ts'
+import { createCoreMetrics } from '../metrics.ts'
+import { collectionsOf, openDatabase } from '../store/database.ts'
+import { createWakeupStore } from '../store/wakeups.ts'
+import { createWakeups } from './wakeups.ts'
+
+const { uri, name } = testDatabase()
+const closing: (() => Promise<unknown>)[] = []
+afterAll(async () => {
+  for (const close of closing.reverse()) await close()
+})
+
+/** A core's wake-ups over a way to the engine that can be slowed. */
+async function startWakeups() {
+  await (await openDatabase({ uri, name, timeoutMs: 5000 })).close()
+  const link: Link = await startLink(decodeURIComponent(new URL(uri).hostname))
+  const client = await MongoClient.connect(`mongodb://127.0.0.1:${link.port}/?directConnection=true`)
+  const heard: string[] = []
+  const bus = createBus()
+  bus.on('changed', (changed) => void heard.push(...changed))
+  const wakeups = createWakeups({
+    store: createWakeupStore(collectionsOf(client.db(name))),
+    processId: 'this',
+    bus,
+    logger: pino({ level: 'silent' }),
+    metrics: createCoreMetrics(),
+    now: Date.now,
+  })
+  wakeups.start()
+  closing.push(
+    () => link.close(),
+    () => client.close(),
+    () => wakeups.stop(),
+  )
+  return { wakeups, link, heard, publish: createWakeupStore(collectionsOf(client.db(name))).publish }
+}
+
+it('is not current while answers come later than a second after their questions', async () => {
+  const { wakeups, link, heard, publish } = await startWakeups()
+  await until('it is current', () => wakeups.isCurrent())
+  // The question takes as long as the answer.
+  link.slow(600)
+  await until('no answer counts any more', () => !wakeups.isCurrent())
+  const seen = new Set<boolean>()
+  for (let round = 0; round < 3; round += 1) {
+    const id = `ses_${round}`
+    await publish({ from: 'another', heads: [], changed: [id], at: new Date() })
+    await until('it was heard of', () => {
+      seen.add(wakeups.isCurrent())
+      return heard.includes(id)
+    })
+  }
+  expect([...seen]).toEqual([false])
+  link.mend()
+  await until('it is current again', () => wakeups.isCurrent())
+})

@@ -1,0 +1,62 @@
+import { expect, it } from 'vitest'
+import type { Core } from './core.ts'
+import { createGrants } from './grants.ts'
+
+const credentials = { accessGrant: 'grant-1', origin: 'https://shop.example' }
+
+function newScene() {
+  const scene = { time: 0, calls: [] as PromiseWithResolvers<{ sessionId: string }>[] }
+  const core = {
+    sessions: {
+      async authorizeGrant() {
+        const call = Promise.withResolvers<{ sessionId: string }>()
+        scene.calls.push(call)
+        return { ...(await call.promise), expiresAt: { seconds: 1_000n, nanos: 0 } }
+      },
+    },
+  } as unknown as Core
+  const grants = createGrants({ core, max: 10, freshMs: 5_000, recheckMs: 1_000, now: () => scene.time })
+  /** The answer of a core to each question so far. */
+  async function answered(asking: Promise<unknown>) {
+    for (const call of scene.calls) call.resolve({ sessionId: 'ses_1' })
+    return asking
+  }
+  return { scene, grants, answered }
+}
+
+it('asks a core again after the maximum age, counted from the question', async () => {
+  const { scene, grants, answered } = newScene()
+  const asking = grants.authorize(credentials, 'c')
+  scene.time = 4_000
+  await answered(asking)
+  scene.time = 5_000
+  await grants.authorize(credentials, 'c')
+  expect(scene.calls.length).toBe(1)
+  scene.time = 5_001
+  await answered(grants.authorize(credentials, 'c'))
+  expect(scene.calls.length).toBe(2)
+})
+
+it('does not confirm with a question that was asked too long ago', async () => {
+  const { scene, grants, answered } = newScene()
+  const first = grants.authorize(credentials, 'c')
+  scene.time = 1_001
+  const confirmed = grants.confirm(credentials, 'c')
+  expect(scene.calls.length).toBe(2)
+  await answered(Promise.all([first, confirmed]))
+})
+
+it('does not cache an answer whose grant was forgotten after the question', async () => {
+  const { scene, grants, answered } = newScene()
+  const asking = grants.authorize(credentials, 'c')
+  grants.forget(credentials)
+  await answered(asking)
+  await answered(grants.authorize(credentials, 'c'))
+  expect(scene.calls.length).toBe(2)
+})
+
+it('asks once for questions at the same time', async () => {
+  const { scene, grants, answered } = newScene()
+  await answered(Promise.all([grants.authorize(credentials, 'c'), grants.confirm(credentials, 'c')]))
+  expect(scene.calls.length).toBe(1)
+})
