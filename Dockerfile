@@ -25,13 +25,11 @@ WORKDIR /service
 COPY --from=dependencies /service/node_modules node_modules
 COPY package.json LICENSE ./
 COPY proto/gen proto/gen
-COPY observability observability
-COPY tls tls
+COPY platform platform
 USER node
 
 # `node core/migrate.ts` brings the database up to date, `node core/token.ts` makes service tokens.
 FROM part AS core
-COPY destination destination
 COPY core core
 EXPOSE 8090 9464
 HEALTHCHECK --interval=5s --start-period=20s CMD ["node", "-e", "fetch('http://127.0.0.1:8090/readyz').then(({ ok }) => process.exit(ok ? 0 : 1))"]
@@ -40,7 +38,6 @@ CMD ["node", "core/main.ts"]
 FROM part AS delivery
 ENV DELIVERY_PORT=8091
 COPY core-client core-client
-COPY destination destination
 COPY delivery delivery
 EXPOSE 8091 9464
 HEALTHCHECK --interval=5s --start-period=20s CMD ["node", "-e", "fetch('http://127.0.0.1:8091/readyz').then(({ ok }) => process.exit(ok ? 0 : 1))"]

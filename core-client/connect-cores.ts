@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { TlsFiles } from '../tls/tls-files.ts'
+import type { TlsFiles } from '../platform/tls/tls-files.ts'
 import { type CoreLookup, followCoreUrls } from './core-directory.ts'
 import { watchCore } from './core-health.ts'
 import { type Core, type CorePool, createCorePool } from './core-pool.ts'

@@ -1,4 +1,4 @@
-import { createTlsFiles, type TlsFiles } from '../tls/tls-files.ts'
+import { createTlsFiles, type TlsFiles } from '../platform/tls/tls-files.ts'
 
 /** The settings of whoever calls the cores: paths of PEM files, empty for none. */
 export interface CoreTlsSettings {

@@ -1,7 +1,7 @@
 import { constants } from 'node:http2'
 import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node'
-import type { TlsFiles, TlsMaterial } from '../tls/tls-files.ts'
+import type { TlsFiles, TlsMaterial } from '../platform/tls/tls-files.ts'
 
 const MESSAGE_MAX_BYTES = 16 * 1024 * 1024
 const WINDOW_BYTES = 4 * 1024 * 1024

@@ -1,5 +1,5 @@
 import type { Transport } from '@connectrpc/connect'
-import { inSpan, SpanKind, traceparentOf } from '../observability/tracing.ts'
+import { inSpan, SpanKind, traceparentOf } from '../platform/observability/tracing.ts'
 
 /** A transport whose unary calls are spans, which the other side goes on with. */
 export function createTracedTransport(transport: Transport): Transport {

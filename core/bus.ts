@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
-import type { LogEvent } from './log/log-events.ts'
-import type { LogEnd } from './store/events.ts'
+import type { LogEnd } from './log/event-store.ts'
+import type { LogEvent } from './log/model.ts'
 
 /**
  * What the modules of one core process tell each other. Handlers run at once, in the order of their subscription: a cache

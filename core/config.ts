@@ -1,7 +1,7 @@
 import { envSchema } from 'env-schema'
 import Type, { type Static } from 'typebox'
-import { createAddressJudge } from '../destination/addresses.ts'
-import { metricsSettings } from '../observability/config.ts'
+import { createAddressJudge } from '../platform/addresses/addresses.ts'
+import { metricsSettings } from '../platform/observability/config.ts'
 
 /** The core's settings: environment variables, with their defaults. docs/settings.md is checked against it. */
 export const coreSettings = Type.Object({

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import type { CoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
+import { openDatabase } from './database/database.ts'
+import { attachEngine } from './database/embedded/engine.ts'
+import { retryAtStart } from './database/start-retries.ts'
 import { createCoreMetrics } from './metrics.ts'
 import { dataFolderSecrets, settingsSecretKeys } from './secrets.ts'
-import { openDatabase } from './store/database.ts'
-import { attachEngine } from './store/embedded/engine.ts'
-import { retryAtStart } from './store/start-retries.ts'
 import { parseWorkspaceSessionSecrets } from './workspaces/workspace-sessions.ts'
 
 export interface Core {

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
 import type { Bus } from './bus.ts'
 import type { CoreConfig } from './config.ts'
-import type { Idempotency } from './idempotency.ts'
+import type { Stores } from './database/stores.ts'
+import type { Idempotency } from './idempotency/idempotency.ts'
 import type { Keyring } from './keys/keyring.ts'
 import type { PlannedIds } from './keys/planned-ids.ts'
 import type { SecretBox } from './keys/secret-box.ts'
 import type { CoreMetrics } from './metrics.ts'
-import type { Stores } from './store/stores.ts'
 
 /** What every module of the core is made from. */
 export interface CoreKit {

@@ -1,4 +1,4 @@
-import { createMetricSet, durationBuckets, sizeBuckets } from '../observability/metrics.ts'
+import { createMetricSet, durationBuckets, sizeBuckets } from '../platform/observability/metrics.ts'
 
 export type CoreMetrics = ReturnType<typeof createCoreMetrics>
 

@@ -1,16 +1,16 @@
 // Brings the database up to date: `npm run migrate`. docs/operating.md lists its flags.
 import { parseArgs } from 'node:util'
-import { createLogger } from '../observability/logger.ts'
+import { createLogger } from '../platform/observability/logger.ts'
 import { readCoreConfig } from './config.ts'
+import { attachEngine } from './database/embedded/engine.ts'
+import type { SchemaStatus } from './database/schema.ts'
+import { openSchemaTools, type SchemaTools } from './database/schema-tools.ts'
+import { shardPlans } from './database/shard-plan.ts'
 import { createKeyring } from './keys/keyring.ts'
 import { rekey } from './keys/rekey.ts'
+import { createSealedSecrets } from './keys/sealed-secret-store.ts'
 import { createSecretBox } from './keys/secret-box.ts'
 import { settingsSecretKeys } from './secrets.ts'
-import { attachEngine } from './store/embedded/engine.ts'
-import type { SchemaStatus } from './store/schema.ts'
-import { openSchemaTools, type SchemaTools } from './store/schema-tools.ts'
-import { createSealedSecrets } from './store/sealed-secrets.ts'
-import { shardPlans } from './store/shard-plan.ts'
 
 const usage = `Brings the database up to date: makes missing indexes and runs migrations, beside the version before.
 

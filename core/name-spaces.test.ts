@@ -4,12 +4,12 @@ import type { Collection } from 'mongodb'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { testDatabase } from '../test/support/test-database.ts'
 import { until } from '../test/support/until.ts'
-import type { EventType } from './log/log-events.ts'
+import type { Collections } from './database/database.ts'
+import { indexes } from './database/indexes.ts'
+import type { EventType } from './log/model.ts'
 import { operationId } from './rules.ts'
-import type { SessionContent } from './sessions/session-content.ts'
-import type { Collections } from './store/database.ts'
-import { indexes } from './store/indexes.ts'
 import { site, startTestCores, type TestCores } from './test-core-context.ts'
+import type { SessionContent } from './visitors/session-content.ts'
 
 const database = testDatabase()
 let cores: TestCores

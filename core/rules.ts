@@ -1,6 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type FieldIssue, ServiceError } from './errors.ts'
-import type { Agent } from './log/log-events.ts'
+import type { Agent } from './log/model.ts'
 
 /** A field's rule: the name of what is broken, or undefined. */
 type Rule<T> = (value: T) => string | undefined

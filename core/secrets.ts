@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createAccess } from './access.ts'
 import type { CoreConfig } from './config.ts'
 import { createKeyring, type SecretKey } from './keys/keyring.ts'
+import { createAccess } from './rpc/access.ts'
 
 /** The secrets of a data folder, made at its first use, for one machine. In production they come from settings. */
 export interface DataFolderSecrets {

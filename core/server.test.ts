@@ -10,8 +10,8 @@ import { SessionService } from '#proto/session/v1/session_pb.js'
 import { testDatabase } from '../test/support/test-database.ts'
 import { readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
+import { openDatabase } from './database/database.ts'
 import { type CoreServer, inMemoryTransport, serveCore } from './server.ts'
-import { openDatabase } from './store/database.ts'
 
 const { uri, name } = testDatabase()
 let core: CoreContext

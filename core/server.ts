@@ -3,9 +3,9 @@ import type net from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { createConnectRouter, createRouterTransport, type Transport } from '@connectrpc/connect'
 import type { CoreContext } from './context.ts'
-import { createPlainListener, createTlsListener, type ListenerTls } from './listener.ts'
-import { createNodeHandler } from './services/node-handler.ts'
-import { coreRouterOptions, coreRoutes } from './services/router.ts'
+import { createPlainListener, createTlsListener, type ListenerTls } from './rpc/listener.ts'
+import { createNodeHandler } from './rpc/node-handler.ts'
+import { coreRouterOptions, coreRoutes } from './rpc/router.ts'
 
 export interface CoreServer {
   /** Where it listens. */

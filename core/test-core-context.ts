@@ -6,10 +6,10 @@ import type { TestDatabase } from '../test/support/test-database.ts'
 import { workspaceSessionSecret } from '../test/support/workspace-session.ts'
 import { readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
+import { type Collections, type Database, openDatabase } from './database/database.ts'
 import type { SubscriptionSink } from './log/subscriptions.ts'
-import type { SessionContent } from './sessions/session-content.ts'
-import { type Collections, type Database, openDatabase } from './store/database.ts'
 import { interleavedDatabase } from './test-interleaving.ts'
+import type { SessionContent } from './visitors/session-content.ts'
 
 /** The page's origin of every test visitor. */
 export const site = 'https://shop.example'

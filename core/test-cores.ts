@@ -3,12 +3,12 @@ import { afterAll } from 'vitest'
 import { testDatabase } from '../test/support/test-database.ts'
 import { type CoreConfig, readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
-import type { LogEvent } from './log/log-events.ts'
+import { openDatabase } from './database/database.ts'
+import { createEventStore } from './log/event-store.ts'
+import type { LogEvent } from './log/model.ts'
 import { parseSecretKeys } from './secrets.ts'
-import type { VisitorCredentials } from './sessions/visitor-access.ts'
-import { openDatabase } from './store/database.ts'
-import { createEventStore } from './store/events.ts'
-import type { InstallationSettings } from './store/workspaces.ts'
+import type { VisitorCredentials } from './visitors/visitor-access.ts'
+import type { InstallationSettings } from './workspaces/workspace-store.ts'
 
 export interface TestVisitor {
   conversationId: string

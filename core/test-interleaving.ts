@@ -1,5 +1,5 @@
 import type { Scheduler } from 'fast-check'
-import type { Collections, Database } from './store/database.ts'
+import type { Collections, Database } from './database/database.ts'
 
 /** Calls that go to the database, of collections and of cursors. */
 const asking = new Set([

@@ -4,10 +4,10 @@ import { Code, ConnectError, createConnectRouter, createContextValues } from '@c
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { readCoreConfig } from './config.ts'
 import { newId } from './ids.ts'
+import { createErasureStore } from './privacy/erasure-store.ts'
+import { noTraces } from './privacy/visitor-traces-store.ts'
+import { coreRoutes } from './rpc/router.ts'
 import { inMemoryTransport } from './server.ts'
-import { coreRoutes } from './services/router.ts'
-import { createErasureStore } from './store/erasures.ts'
-import { noTraces } from './store/visitor-traces.ts'
 import { site, type TestCores } from './test-core-context.ts'
 
 /** What stands in one workspace, for another one's operator to reach for. */

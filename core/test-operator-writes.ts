@@ -3,7 +3,7 @@ import { CommandService } from '#proto/command/v1/command_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { ConnectionStatus, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from './context.ts'
-import { coreRouterOptions, coreRoutes } from './services/router.ts'
+import { coreRouterOptions, coreRoutes } from './rpc/router.ts'
 import { site, type TestCores } from './test-core-context.ts'
 import { operatorScopes } from './workspaces/operator-scopes.ts'
 

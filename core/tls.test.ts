@@ -10,14 +10,14 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
+import { createTlsFiles } from '../platform/tls/tls-files.ts'
 import { coreCertificates } from '../test/support/core-certificates.ts'
 import { testDatabase } from '../test/support/test-database.ts'
 import { until } from '../test/support/until.ts'
-import { createTlsFiles } from '../tls/tls-files.ts'
 import { readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
+import { openDatabase } from './database/database.ts'
 import { type CoreServer, serveCore } from './server.ts'
-import { openDatabase } from './store/database.ts'
 
 const { first, second } = coreCertificates
 const { uri, name } = testDatabase()

@@ -1,8 +1,8 @@
 // Makes a service token: `npm run token -- --subject <name> --scopes <scope,…>`. It is printed, and kept nowhere.
 import { parseArgs } from 'node:util'
-import { createAccess, knownScopes } from './access.ts'
 import { readCoreConfig } from './config.ts'
 import { createKeyring } from './keys/keyring.ts'
+import { createAccess, knownScopes } from './rpc/access.ts'
 import { settingsSecretKeys } from './secrets.ts'
 
 const usage = `Makes a service token, signed with the first of SECRET_KEYS:

@@ -7,7 +7,7 @@ import { createAuthorizedTransport } from '../core-client/authorized-transport.t
 import type { CorePool } from '../core-client/core-pool.ts'
 import { createFailoverTransport } from '../core-client/failover-transport.ts'
 import { createTracedTransport } from '../core-client/traced-transport.ts'
-import { createResolver, type Lookup } from '../destination/resolve.ts'
+import { createResolver, type Lookup } from '../platform/addresses/resolve.ts'
 import type { DeliveryConfig } from './config.ts'
 import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
 import { createSender } from './sender.ts'

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import envSchema from 'env-schema'
 import { type Static, Type } from 'typebox'
 import { CORE_URLS_DESCRIPTION, CORE_URLS_RULE, parseCoreUrls } from '../core-client/core-urls.ts'
-import { type AddressJudge, CidrError, createAddressJudge } from '../destination/addresses.ts'
-import { metricsSettings } from '../observability/config.ts'
+import { type AddressJudge, CidrError, createAddressJudge } from '../platform/addresses/addresses.ts'
+import { metricsSettings } from '../platform/observability/config.ts'
 
 const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })

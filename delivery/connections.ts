@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { Client } from 'undici'
-import type { ResolvedAddress } from '../destination/resolve.ts'
+import type { ResolvedAddress } from '../platform/addresses/resolve.ts'
 
 /** One connection to one address, for one request at a time. */
 export interface Connection {

@@ -1,9 +1,9 @@
 import net, { isIP } from 'node:net'
 import { afterAll, describe, expect, it } from 'vitest'
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { createAddressJudge } from '../destination/addresses.ts'
-import { createResolver, type Lookup } from '../destination/resolve.ts'
-import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from '../destination/test-addresses.ts'
+import { createAddressJudge } from '../platform/addresses/addresses.ts'
+import { createResolver, type Lookup } from '../platform/addresses/resolve.ts'
+import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from '../platform/addresses/test-addresses.ts'
 import { startReceiver } from '../test/support/receiver.ts'
 import { createSender } from './sender.ts'
 

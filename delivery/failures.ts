@@ -1,5 +1,5 @@
 import { type AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { DestinationBlockedError, NameError } from '../destination/resolve.ts'
+import { DestinationBlockedError, NameError } from '../platform/addresses/resolve.ts'
 
 /** An attempt without a complete answer: how far it came and why, from closed lists. */
 export interface Failure {

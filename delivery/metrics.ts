@@ -1,4 +1,4 @@
-import { createMetricSet, durationBuckets } from '../observability/metrics.ts'
+import { createMetricSet, durationBuckets } from '../platform/observability/metrics.ts'
 
 export type DeliveryMetrics = ReturnType<typeof createDeliveryMetrics>
 

@@ -1,5 +1,5 @@
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { contextOf, inSpan, type Span, SpanKind } from '../observability/tracing.ts'
+import { contextOf, inSpan, type Span, SpanKind } from '../platform/observability/tracing.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import type { OpenDelivery } from './open-deliveries.ts'
 import type { Outcome } from './sender.ts'

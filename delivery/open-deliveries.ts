@@ -1,5 +1,5 @@
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
-import type { Context } from '../observability/tracing.ts'
+import type { Context } from '../platform/observability/tracing.ts'
 
 /** A delivery that the worker holds, and until when its claim holds. */
 export interface OpenDelivery {

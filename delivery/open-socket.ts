@@ -1,7 +1,7 @@
 import net from 'node:net'
 import tls from 'node:tls'
 import { AttemptPhase } from '#proto/lead/v1/delivery_pb.js'
-import { DestinationBlockedError, type ResolvedAddress } from '../destination/resolve.ts'
+import { DestinationBlockedError, type ResolvedAddress } from '../platform/addresses/resolve.ts'
 
 /** Opens a TCP connection; Node's own unless a test puts another one in its place. */
 export type Dial = (options: net.TcpNetConnectOpts) => net.Socket

@@ -1,6 +1,6 @@
 import { AttemptPhase, type ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
-import { parseDestinationUrl } from '../destination/destination-url.ts'
-import { DestinationBlockedError, type ResolvedAddress, type Resolver } from '../destination/resolve.ts'
+import { parseDestinationUrl } from '../platform/addresses/destination-url.ts'
+import { DestinationBlockedError, type ResolvedAddress, type Resolver } from '../platform/addresses/resolve.ts'
 import { type Connection, createConnections } from './connections.ts'
 import { type Failure, failureOf, isConnectionLost, ProtocolError } from './failures.ts'
 import { type Dial, openSocket } from './open-socket.ts'

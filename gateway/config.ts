@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import envSchema from 'env-schema'
 import { type Static, Type } from 'typebox'
 import { CORE_URLS_DESCRIPTION, CORE_URLS_RULE, parseCoreUrls } from '../core-client/core-urls.ts'
-import { metricsSettings } from '../observability/config.ts'
+import { metricsSettings } from '../platform/observability/config.ts'
 
 const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })

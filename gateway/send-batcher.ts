@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { AcceptedMessage, VisitorMessageResult, VisitorMessageSchema } from '#proto/messaging/v1/messaging_pb.js'
-import { activeContext, batchOrigin, type Context, inSpan } from '../observability/tracing.ts'
+import { activeContext, batchOrigin, type Context, inSpan } from '../platform/observability/tracing.ts'
 import type { Core } from './core/core.ts'
 import { errorFromInfo, toGatewayError, unavailable } from './errors.ts'
 import type { GatewayMetrics } from './metrics.ts'

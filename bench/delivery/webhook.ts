@@ -1,7 +1,7 @@
 // What every peer's job does: the same request as ours, signed in the same way, by the library that its users would take.
 import { randomUUID } from 'node:crypto'
 import { Agent, request } from 'undici'
-import { webhookHeaders } from '../../core/leads/webhook-request.ts'
+import { webhookHeaders } from '../../core/deliveries/webhook-request.ts'
 import { payloadBytes } from './contender.ts'
 
 export interface WebhookJob {

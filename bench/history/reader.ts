@@ -1,6 +1,6 @@
 // Fills a store that a core has just begun with, and measures one request at a time through the gateway.
 import { readFile } from 'node:fs/promises'
-import { openDatabase } from '../../core/store/database.ts'
+import { openDatabase } from '../../core/database/database.ts'
 import { type HttpConnection, openConnection } from '../http-connection.ts'
 import { obey } from '../obey.ts'
 import { quantile } from '../table.ts'

@@ -1,5 +1,5 @@
+import type { Database } from '../../core/database/database.ts'
 import { operationKeys } from '../../core/log/operation-keys.ts'
-import type { Database } from '../../core/store/database.ts'
 import type { BenchVisitor } from '../visitors.ts'
 
 const perConversation = 20

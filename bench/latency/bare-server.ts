@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { MongoClient } from 'mongodb'
-import { attachEngine } from '../../core/store/embedded/engine.ts'
+import { attachEngine } from '../../core/database/embedded/engine.ts'
 import { clock, obey } from '../obey.ts'
 
 const [dataDir = '', readerPort = ''] = process.argv.slice(2)

@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net'
 import fastify from 'fastify'
 import { MongoClient } from 'mongodb'
-import { attachEngine } from '../../core/store/embedded/engine.ts'
+import { attachEngine } from '../../core/database/embedded/engine.ts'
 import { obey } from '../obey.ts'
 
 const [dataDir = ''] = process.argv.slice(2)

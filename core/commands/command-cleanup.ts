@@ -1,5 +1,5 @@
-import type { Command, CommandStore } from '../store/commands.ts'
-import type { ScreenshotStore } from '../store/screenshots.ts'
+import type { Command, CommandStore } from './command-store.ts'
+import type { ScreenshotStore } from './screenshot-store.ts'
 
 export interface CommandCleanup {
   /**

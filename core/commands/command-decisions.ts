@@ -1,8 +1,7 @@
-import type { Idempotency } from '../idempotency.ts'
+import type { Idempotency } from '../idempotency/idempotency.ts'
 import { field, oneOf, validate } from '../rules.ts'
-import type { Repeatable } from '../sessions/session-content.ts'
-import type { VisitorAccess, VisitorCredentials } from '../sessions/visitor-access.ts'
-import type { CommandStore } from '../store/commands.ts'
+import type { Repeatable } from '../visitors/session-content.ts'
+import type { VisitorAccess, VisitorCredentials } from '../visitors/visitor-access.ts'
 import {
   type CommandKind,
   type CommandState,
@@ -12,6 +11,7 @@ import {
   screenshotConsents,
 } from './command-states.ts'
 import { ownCommand, takeStep } from './command-steps.ts'
+import type { CommandStore } from './command-store.ts'
 import { imageTypes } from './image-type.ts'
 
 export interface Acknowledgement {

@@ -1,7 +1,7 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
-import type { Command, CommandStore } from '../store/commands.ts'
 import { type CommandKind, type CommandState, isStepDue } from './command-states.ts'
+import type { Command, CommandStore } from './command-store.ts'
 
 export interface Step {
   commandId: string

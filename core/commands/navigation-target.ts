@@ -1,4 +1,4 @@
-import { isOriginAllowed } from '../sessions/origins.ts'
+import { isOriginAllowed } from '../visitors/origins.ts'
 
 /**
  * What is wrong with a URL that a page is to be sent to; undefined when it is http(s) on one of the origins: nowhere that

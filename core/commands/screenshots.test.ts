@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { imageOf } from '../../test/support/images.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import { type Database, openDatabase } from '../store/database.ts'
-import type { Session } from '../store/sessions.ts'
+import { type Database, openDatabase } from '../database/database.ts'
+import type { Session } from '../visitors/session-store.ts'
 import { createTestCommands } from './test-commands.ts'
 
 const { uri, name } = testDatabase()

@@ -1,8 +1,8 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createBatchLoader } from '../concurrency/batch-loader.ts'
 import { ServiceError } from '../errors.ts'
-import type { Conversation, ConversationStore } from '../store/conversations.ts'
 import type { Directory } from '../workspaces/directory.ts'
+import type { Conversation, ConversationStore } from './conversation-store.ts'
 
 export interface ConversationAccess {
   /** A conversation of the caller's workspace; of any one for a caller that may act for all. Errors: `NotFound`. */

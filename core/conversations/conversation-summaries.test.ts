@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
-import { coreRouterOptions, coreRoutes } from '../services/router.ts'
+import { coreRouterOptions, coreRoutes } from '../rpc/router.ts'
 import { answer, send, testCores } from '../test-cores.ts'
 
 const cores = testCores(1)

@@ -1,7 +1,7 @@
-import type { LogEvent } from '../log/log-events.ts'
-import type { Conversation } from '../store/conversations.ts'
-import type { EventStore } from '../store/events.ts'
-import type { SessionStore } from '../store/sessions.ts'
+import type { EventStore } from '../log/event-store.ts'
+import type { LogEvent } from '../log/model.ts'
+import type { SessionStore } from '../visitors/session-store.ts'
+import type { Conversation } from './conversation-store.ts'
 
 /** What an inbox shows of a conversation besides its own document. */
 export interface ConversationSummary {

@@ -1,9 +1,9 @@
 import type { EventLog } from '../log/event-log.ts'
-import type { Agent } from '../log/log-events.ts'
+import type { Agent } from '../log/model.ts'
 import { operationKeys } from '../log/operation-keys.ts'
 import { agentIssues, validate } from '../rules.ts'
-import type { Assignment, Conversation, ConversationStore } from '../store/conversations.ts'
 import type { ConversationAccess } from './conversation-access.ts'
+import type { Assignment, Conversation, ConversationStore } from './conversation-store.ts'
 
 type Scope = string | undefined
 

@@ -3,7 +3,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
 import type { CoreContext } from '../context.ts'
-import { watchConversations } from '../services/watch-conversations.ts'
+import { watchConversations } from '../rpc/watch-conversations.ts'
 import { send, testCores } from '../test-cores.ts'
 import { createInboxWatch } from './inbox-watch.ts'
 

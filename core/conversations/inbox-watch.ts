@@ -3,9 +3,9 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { LogEvent } from '../log/log-events.ts'
-import type { Conversation, ConversationStore } from '../store/conversations.ts'
-import type { EventStore } from '../store/events.ts'
+import type { EventStore } from '../log/event-store.ts'
+import type { LogEvent } from '../log/model.ts'
+import type { Conversation, ConversationStore } from './conversation-store.ts'
 
 /** A conversation that went on: how it is now, and what happened, in order. */
 export interface ConversationChange {

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { LogEvent } from '../log/log-events.ts'
+import type { EventStore } from '../log/event-store.ts'
+import type { LogEvent } from '../log/model.ts'
 import { field, integer, validate } from '../rules.ts'
-import type { Activity, Conversation, ConversationStore } from '../store/conversations.ts'
-import type { EventStore } from '../store/events.ts'
+import type { Activity, Conversation, ConversationStore } from './conversation-store.ts'
 import { pageTokenAfter, readPageToken } from './page-token.ts'
 
 export interface ConversationPage {

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventLog } from '../log/event-log.ts'
-import type { LogEvent, MessageState } from '../log/log-events.ts'
+import type { LogEvent, MessageState } from '../log/model.ts'
 import { operationKeys } from '../log/operation-keys.ts'
 import { field, oneOf, validate } from '../rules.ts'
-import type { MessageStateChange, MessageStateStore } from '../store/message-states.ts'
 import type { ConversationAccess } from './conversation-access.ts'
+import type { MessageStateChange, MessageStateStore } from './message-state-store.ts'
 
 export interface MessageStates {
   /**

@@ -1,7 +1,7 @@
 import { createRecurring, type Recurring } from '../concurrency/recurring.ts'
 import type { CoreKit } from '../kit.ts'
 import type { LogService } from '../log/service.ts'
-import type { VisitorService } from '../sessions/service.ts'
+import type { VisitorService } from '../visitors/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import { type ConversationAccess, createConversationAccess } from './conversation-access.ts'
 import { type ConversationSummaries, createConversationSummaries } from './conversation-summaries.ts'

@@ -1,4 +1,4 @@
-import type { KeyStore } from '../store/keys.ts'
+import type { KeyStore } from './key-store.ts'
 import type { Keyring } from './keyring.ts'
 import type { SecretBox } from './secret-box.ts'
 

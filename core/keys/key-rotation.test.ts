@@ -5,11 +5,11 @@ import { signAssertion } from '../../test/support/assertion.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { readCoreConfig } from '../config.ts'
 import { type CoreContext, createCoreContext } from '../context.ts'
+import { openDatabase } from '../database/database.ts'
 import { parseSecretKeys } from '../secrets.ts'
-import { openDatabase } from '../store/database.ts'
-import { createSealedSecrets } from '../store/sealed-secrets.ts'
 import { createKeyring } from './keyring.ts'
 import { rekey } from './rekey.ts'
+import { createSealedSecrets } from './sealed-secret-store.ts'
 import { createSecretBox } from './secret-box.ts'
 
 const { uri, name } = testDatabase()

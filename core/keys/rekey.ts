@@ -1,4 +1,4 @@
-import type { SealedSecrets } from '../store/sealed-secrets.ts'
+import type { SealedSecrets } from './sealed-secret-store.ts'
 import type { SecretBox } from './secret-box.ts'
 import { kidOf } from './secret-box.ts'
 

@@ -1,6 +1,6 @@
 import type { FieldIssue } from '../errors.ts'
 import { field, integer, oneOf, text } from '../rules.ts'
-import type { Capabilities, FormField, FormKind } from '../store/workspaces.ts'
+import type { Capabilities, FormField, FormKind } from '../workspaces/workspace-store.ts'
 
 /** What each form is advertised by, and what its leads are from. */
 export const formKinds: Record<FormKind, { capability: keyof Capabilities; source: string }> = {

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
-import { hashInput } from '../idempotency.ts'
-import type { LeadSubscriptionStore } from '../store/lead-subscriptions.ts'
-import type { Lead, LeadStore } from '../store/leads.ts'
-import type { DeliveryIntake } from './delivery-intake.ts'
-import type { LiveSubscriptions } from './live-subscriptions.ts'
-import { newDelivery } from './new-delivery.ts'
+import type { DeliveryIntake } from '../deliveries/delivery-intake.ts'
+import type { LeadSubscriptionStore } from '../deliveries/lead-subscription-store.ts'
+import type { LiveSubscriptions } from '../deliveries/live-subscriptions.ts'
+import { newDelivery } from '../deliveries/new-delivery.ts'
+import { hashInput } from '../idempotency/idempotency.ts'
+import type { Lead, LeadStore } from './lead-store.ts'
 
 export interface LeadFanOut {
   /** What a lead that is about to be kept must say of itself, so that no automatic subscription is forgotten. */

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { CoreContext } from '../context.ts'
-import type { FormField } from '../store/workspaces.ts'
 import { type TestVisitor, testCores } from '../test-cores.ts'
+import type { FormField } from '../workspaces/workspace-store.ts'
 
 const cores = testCores(2)
 let a: CoreContext

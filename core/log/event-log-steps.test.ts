@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createCoreMetrics } from '../metrics.ts'
-import type { LogEnd } from '../store/events.ts'
 import { createEventLog, type EventDraft, type EventLogDependencies } from './event-log.ts'
-import type { LogEvent } from './log-events.ts'
+import type { LogEnd } from './event-store.ts'
+import type { LogEvent } from './model.ts'
 
 const at = Date.UTC(2030, 0, 1)
 const occurredAt = new Date(at)

@@ -1,10 +1,10 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../observability/tracing.ts'
+import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../platform/observability/tracing.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
-import type { EventStore, LogEnd } from '../store/events.ts'
-import type { LogEvent } from './log-events.ts'
+import type { EventStore, LogEnd } from './event-store.ts'
 import type { LogHeads } from './log-heads.ts'
+import type { LogEvent } from './model.ts'
 
 /** An event that has no place in the log yet. */
 export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'removableAt'>

@@ -3,8 +3,8 @@ import type { Logger } from 'pino'
 import { createBatchLoader } from '../concurrency/batch-loader.ts'
 import { createRounds } from '../concurrency/rounds.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
-import type { EventStore } from '../store/events.ts'
-import type { LogEvent } from './log-events.ts'
+import type { EventStore } from './event-store.ts'
+import type { LogEvent } from './model.ts'
 
 /** A conversation's log as this process follows it. */
 export interface Feed<M> {

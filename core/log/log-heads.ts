@@ -1,4 +1,4 @@
-import type { EventStore, LogEnd } from '../store/events.ts'
+import type { EventStore, LogEnd } from './event-store.ts'
 
 export interface LogHeads {
   /** The end of each of these conversations' logs, as far as it is known here: a good guess. */

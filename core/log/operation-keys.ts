@@ -1,4 +1,4 @@
-import type { EventType, MessageState } from './log-events.ts'
+import type { EventType, MessageState } from './model.ts'
 
 declare const brand: unique symbol
 /** The key of a logical operation in a conversation's log, which only `operationKeys` makes. */

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
+import { type Database, openDatabase } from '../database/database.ts'
 import { newId } from '../ids.ts'
-import { type Database, openDatabase } from '../store/database.ts'
-import { createEventStore } from '../store/events.ts'
 import { createEventLog } from './event-log.ts'
+import { createEventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
 import { createReplayWindow, replayPage } from './replay-window.ts'
 

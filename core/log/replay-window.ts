@@ -1,6 +1,6 @@
 import { createBatchLoader } from '../concurrency/batch-loader.ts'
-import type { EventStore } from '../store/events.ts'
-import type { LogEvent } from './log-events.ts'
+import type { EventStore } from './event-store.ts'
+import type { LogEvent } from './model.ts'
 
 export type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'
 

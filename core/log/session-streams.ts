@@ -1,5 +1,5 @@
 import type { Feeds } from './feeds.ts'
-import type { LogEvent, SessionEndType } from './log-events.ts'
+import type { LogEvent, SessionEndType } from './model.ts'
 import type { Subscription } from './subscriptions.ts'
 
 /** Holds and ends all streams of a session on this core. */

@@ -1,5 +1,5 @@
-import type { Session } from '../store/sessions.ts'
-import { encodeEvent, type LogEvent } from './log-events.ts'
+import type { Session } from '../visitors/session-store.ts'
+import { encodeEvent, type LogEvent } from './model.ts'
 
 /** An event as it goes out, encoded once for all its readers. */
 export interface EncodedEvent {

@@ -1,4 +1,4 @@
-import type { TransientEventStore } from '../store/transient-events.ts'
+import type { TransientEventStore } from './transient-store.ts'
 
 /**
  * Removes transient events from the log once they are old, and never the last event of a conversation.

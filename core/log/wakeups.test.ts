@@ -5,9 +5,9 @@ import { type Link, startLink } from '../../test/support/link.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
+import { collectionsOf, openDatabase } from '../database/database.ts'
 import { createCoreMetrics } from '../metrics.ts'
-import { collectionsOf, openDatabase } from '../store/database.ts'
-import { createWakeupStore } from '../store/wakeups.ts'
+import { createWakeupStore } from './wakeup-store.ts'
 import { createWakeups } from './wakeups.ts'
 
 const { uri, name } = testDatabase()

@@ -3,8 +3,8 @@ import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { CoreMetrics } from '../metrics.ts'
-import type { LogEnd } from '../store/events.ts'
-import type { Wakeup, WakeupStore } from '../store/wakeups.ts'
+import type { LogEnd } from './event-store.ts'
+import type { Wakeup, WakeupStore } from './wakeup-store.ts'
 
 export interface Wakeups {
   /** Tells every process that the state of these ids changed. Resolves when the others can see it. */

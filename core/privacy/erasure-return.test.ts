@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
-import type { SessionContent } from '../sessions/session-content.ts'
 import { startTestCores, type TestCores } from '../test-core-context.ts'
+import type { SessionContent } from '../visitors/session-content.ts'
 import { placesOfTexts } from './test-visitor-marks.ts'
 
 const database = testDatabase()

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
-import type { SessionContent } from '../sessions/session-content.ts'
 import { site, startTestCores, type TestCores } from '../test-core-context.ts'
+import type { SessionContent } from '../visitors/session-content.ts'
 import { placesOfTexts, plantMarks } from './test-visitor-marks.ts'
 
 const database = testDatabase()

@@ -1,12 +1,12 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Wakeups } from '../log/wakeups.ts'
-import { type Erasure, type ErasureStage, type ErasureStore, LeaseLost, type OpenErasure } from '../store/erasures.ts'
-import type { ScreenshotStore } from '../store/screenshots.ts'
-import type { SessionStore } from '../store/sessions.ts'
-import type { VisitorRemoval } from '../store/visitor-removal.ts'
-import { noTraces, type VisitorName, type VisitorTraceStore, type VisitorTraces } from '../store/visitor-traces.ts'
+import type { SessionStore } from '../visitors/session-store.ts'
+import { type Erasure, type ErasureStage, type ErasureStore, LeaseLost, type OpenErasure } from './erasure-store.ts'
+import type { VisitorRemoval } from './visitor-removal-store.ts'
+import { noTraces, type VisitorName, type VisitorTraceStore, type VisitorTraces } from './visitor-traces-store.ts'
 
 export interface Erasures {
   /** Ends a visitor's sessions and notes that everything of theirs goes. By now their grants are refused. */
@@ -32,7 +32,7 @@ const leaseMs = 30_000
  * the record says of the visitor goes last.
  *
  * A visitor who comes back meanwhile begins anew: sessions and subjects note the erasures under way when they begin
- * (`core/store/open-erasures.ts`), and an erasure leaves alone what names it. A session that got into a conversation of the
+ * (`core/privacy/open-erasures-store.ts`), and an erasure leaves alone what names it. A session that got into a conversation of the
  * erasure all the same is ended like the others, before the conversation is removed.
  */
 export function createErasures(dependencies: {

@@ -1,8 +1,8 @@
 import { createRecurring, type Recurring } from '../concurrency/recurring.ts'
-import { createVisitorNames, type VisitorNames } from '../identity/visitor-names.ts'
 import type { CoreKit } from '../kit.ts'
 import type { LogService } from '../log/service.ts'
-import type { VisitorService } from '../sessions/service.ts'
+import type { VisitorService } from '../visitors/service.ts'
+import { createVisitorNames, type VisitorNames } from '../visitors/visitor-names.ts'
 import { createErasures, type Erasures } from './erasures.ts'
 import { createVisitorExport, type VisitorExport } from './visitor-export.ts'
 

@@ -1,6 +1,6 @@
-import type { ScreenshotStore } from '../store/screenshots.ts'
-import type { VisitorDataStore } from '../store/visitor-data.ts'
-import type { VisitorName, VisitorTraceStore } from '../store/visitor-traces.ts'
+import type { ScreenshotStore } from '../commands/screenshot-store.ts'
+import type { VisitorDataStore } from './visitor-data-store.ts'
+import type { VisitorName, VisitorTraceStore } from './visitor-traces-store.ts'
 
 export interface VisitorExport {
   /** Everything that is kept of a visitor, one JSON object on one line each; screenshots in base64. */

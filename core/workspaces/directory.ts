@@ -1,8 +1,8 @@
 import type { Bus } from '../bus.ts'
+import type { ConversationStore } from '../conversations/conversation-store.ts'
 import { createLiveCache, type LiveCache } from '../log/live-cache.ts'
-import type { ConversationStore } from '../store/conversations.ts'
-import type { Session, SessionStore } from '../store/sessions.ts'
-import type { Connection, Installation, WorkspaceStore } from '../store/workspaces.ts'
+import type { Session, SessionStore } from '../visitors/session-store.ts'
+import type { Connection, Installation, WorkspaceStore } from './workspace-store.ts'
 
 /** Cached authorization data, at most a second old. */
 export interface Directory {

@@ -4,9 +4,9 @@ import { exportJWK, generateKeyPair, UnsecuredJWT } from 'jose'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { signWorkspaceSession, workspaceSessionSecret } from '../../test/support/workspace-session.ts'
-import { createAccess } from '../access.ts'
 import type { ServiceError } from '../errors.ts'
 import { createKeyring } from '../keys/keyring.ts'
+import { createAccess } from '../rpc/access.ts'
 import { operatorScopes } from './operator-scopes.ts'
 import {
   createWorkspaceSessions,

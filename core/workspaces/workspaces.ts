@@ -6,7 +6,15 @@ import type { SecretBox } from '../keys/secret-box.ts'
 import { formDefinitionIssues } from '../leads/forms.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import { field, hexColour, integer, locale, oneOf, text, url, validate } from '../rules.ts'
-import { entriesAllowing, isOriginAllowed, isOriginEntry } from '../sessions/origins.ts'
+import { entriesAllowing, isOriginAllowed, isOriginEntry } from '../visitors/origins.ts'
+import type { Directory } from './directory.ts'
+import {
+  defaultOverlapSeconds,
+  type IdentitySecret,
+  newIdentitySecret,
+  openIdentitySecret,
+  rotatedIdentitySecrets,
+} from './identity-secrets.ts'
 import type {
   Appearance,
   Capabilities,
@@ -17,15 +25,7 @@ import type {
   SealedIdentitySecret,
   Workspace,
   WorkspaceStore,
-} from '../store/workspaces.ts'
-import type { Directory } from './directory.ts'
-import {
-  defaultOverlapSeconds,
-  type IdentitySecret,
-  newIdentitySecret,
-  openIdentitySecret,
-  rotatedIdentitySecrets,
-} from './identity-secrets.ts'
+} from './workspace-store.ts'
 
 /** A workspace of the caller's: `undefined` for a caller that may act for every one. */
 type Scope = string | undefined

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { beginSpan, contextOf, SpanKind } from '../../observability/tracing.ts'
+import { beginSpan, contextOf, SpanKind } from '../../platform/observability/tracing.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

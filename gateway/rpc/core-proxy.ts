@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { Agent, type Dispatcher } from 'undici'
 import type { Core, CorePool, Failure } from '../../core-client/core-pool.ts'
 import { systemCodes, wasNeverSent } from '../../core-client/system-codes.ts'
-import type { TlsFiles } from '../../tls/tls-files.ts'
+import type { TlsFiles } from '../../platform/tls/tls-files.ts'
 import { unavailable } from '../errors.ts'
 import type { OperatorMethod } from './operator-methods.ts'
 

@@ -20,7 +20,7 @@ const violations = (path: string, text: string) => violationsOf(path, sourceFact
 describe('the source', () => {
   it('is found', () => {
     expect(sources.map(({ path }) => path)).toEqual(
-      expect.arrayContaining(['core/store/embedded/engine.ts', 'test/architecture/rules.ts', 'vitest.config.ts']),
+      expect.arrayContaining(['core/database/embedded/engine.ts', 'test/architecture/rules.ts', 'vitest.config.ts']),
     )
   })
 
@@ -44,8 +44,8 @@ describe('the check', () => {
     ['core/sessions.ts', `let app: import('../gateway/app.ts').App`],
     ['core/sessions.ts', `import '../start.ts'`],
     ['core/sessions.ts', `import { testDatabase } from '../test/support/test-database.ts'`],
-    ['core/sessions.ts', `import { routes } from './services/session.ts'`],
-    ['core/store/sessions.ts', `import { server } from '../server.ts'`],
+    ['core/sessions.ts', `import { routes } from './rpc/session.ts'`],
+    ['core/visitors/session-store.ts', `import { server } from '../server.ts'`],
     ['core/sessions.ts', `import { MongoClient } from 'mongodb'`],
     ['core/sessions.ts', `import type { Db } from 'mongodb'`],
     ['core/sessions.ts', `import { ObjectId } from 'mongodb/lib/bson.js'`],
@@ -79,14 +79,14 @@ describe('the check', () => {
       'core/sessions.ts',
       `// import { app } from '../gateway/app.ts'\nconst text = "import '../gateway/app.ts'; process.env"`,
     ],
-    ['core/store/sessions.ts', `import { MongoClient } from 'mongodb'`],
+    ['core/visitors/session-store.ts', `import { MongoClient } from 'mongodb'`],
     ['core/sessions.test.ts', `import { MongoClient } from 'mongodb'`],
     ['core/sessions.test.ts', `import { testDatabase } from '../test/support/test-database.ts'`],
-    ['core/store/sessions.ts', `const save = (document: object) => document`],
+    ['core/visitors/session-store.ts', `const save = (document: object) => document`],
     ['core/config.ts', `const port = process.env.PORT`],
     ['core/main.ts', `import { createServer } from './server.ts'`],
     ['gateway/app.ts', `import fastify from 'fastify'; import cors from '@fastify/cors'`],
-    ['start.ts', `import { createApp } from './gateway/app.ts'; import { createServer } from './core/server.ts'`],
+    ['dev/start.ts', `import { createApp } from './gateway/app.ts'; import { createServer } from './core/server.ts'`],
     ['test/end-to-end/send.test.ts', `import { createServiceWidget } from '../../widget/src/index.ts'`],
     ['widget/src/ui/panel.ts', `document.title = 'x'`],
     ['widget/src/client.ts', `const name = { document: 1 }.document`],

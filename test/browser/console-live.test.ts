@@ -30,7 +30,7 @@ beforeAll(async () => {
   const settings = { LOG_LEVEL: 'warn', RATE_LIMIT_FACTOR: '100', DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' }
   ;[receiver, browser] = await Promise.all([startReceiver(), launchChromium()])
   await startProcess({
-    entry: 'start.ts',
+    entry: 'dev/start.ts',
     name: 'npm start',
     env: { DATA_DIR: dataDir, MONGODB_URI: database.uri, MONGODB_DATABASE: database.name, ...settings, ...ports },
     readyUrl: `http://localhost:${demoPort}/`,

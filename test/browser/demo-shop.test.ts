@@ -20,7 +20,7 @@ beforeAll(async () => {
   const [gatewayPort, corePort, demoPort] = [await freePort(), await freePort(), await freePort()]
   const ports = { GATEWAY_PORT: `${gatewayPort}`, CORE_PORT: `${corePort}`, DEMO_PORT: `${demoPort}` }
   await startProcess({
-    entry: 'start.ts',
+    entry: 'dev/start.ts',
     name: 'npm start',
     env: { DATA_DIR: dataDir, MONGODB_URI: database.uri, MONGODB_DATABASE: database.name, LOG_LEVEL: 'warn', ...ports },
     readyUrl: `http://localhost:${demoPort}/`,

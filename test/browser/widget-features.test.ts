@@ -26,7 +26,7 @@ beforeAll(async () => {
   const ports = { GATEWAY_PORT: `${gatewayPort}`, CORE_PORT: `${corePort}`, DEMO_PORT: `${demoPort}` }
   const storage = { DATA_DIR: dataDir, MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }
   await startProcess({
-    entry: 'start.ts',
+    entry: 'dev/start.ts',
     name: 'npm start',
     // Seconds. Long enough to be answered by a test, short enough to be waited for.
     env: { ...storage, LOG_LEVEL: 'warn', COMMAND_LIFETIME_SECONDS: '20', ...ports },

@@ -14,7 +14,7 @@ export const knownBugs: KnownBug[] = [
     faults: ['hint-lost'],
     changes: [
       {
-        file: 'core/store/sessions.ts',
+        file: 'core/visitors/session-store.ts',
         from: 'sessions.find({ ...visitor, endsAt: { $gt: at } }',
         to: "sessions.find({ ...visitor, status: 'active' }",
       },
@@ -30,7 +30,7 @@ export const knownBugs: KnownBug[] = [
     faults: ['engine-killed'],
     changes: [
       {
-        file: 'core/store/durability.ts',
+        file: 'core/database/durability.ts',
         from: 'return isSingle ? { w: 1, journal: true }',
         to: 'return isSingle ? { w: 1, journal: false }',
       },
@@ -39,19 +39,19 @@ export const knownBugs: KnownBug[] = [
   {
     name: 'takes a broken connection for a batch that was written',
     faults: ['engine-killed', 'engine-cut'],
-    changes: [{ file: 'core/store/events.ts', from: '  if (failures.length === 0) throw error\n', to: '' }],
+    changes: [{ file: 'core/log/event-store.ts', from: '  if (failures.length === 0) throw error\n', to: '' }],
   },
   {
     name: 'no fence on a claim',
     faults: ['worker-stopped'],
     changes: [
       {
-        file: 'core/leads/delivery-results.ts',
+        file: 'core/deliveries/delivery-results.ts',
         from: "return status === 'sending' && claim?.claimId === claimId &&",
         to: "return status === 'sending' &&",
       },
       {
-        file: 'core/store/delivery-settlements.ts',
+        file: 'core/deliveries/delivery-settlements.ts',
         from: "const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId }",
         to: "const filter = { _id: deliveryId, status: 'sending' as const }",
       },
@@ -116,7 +116,7 @@ export const knownBugs: KnownBug[] = [
         to: 'keyOf(sessionId, type)',
       },
       {
-        file: 'core/sessions/session-watch.ts',
+        file: 'core/visitors/session-watch.ts',
         from: '      subscriptions.sessionIsOver(sessionId, type)\n',
         to: '',
       },
@@ -127,7 +127,7 @@ export const knownBugs: KnownBug[] = [
     faults: ['answers-broken'],
     changes: [
       {
-        file: 'core/store/indexes.ts',
+        file: 'core/database/indexes.ts',
         from: "{ name: 'by_operation', unique: true, partialFilterExpression: { operationKey: { $exists: true } } },\n  ],\n  // What the sweep",
         to: "{ name: 'by_operation', partialFilterExpression: { operationKey: { $exists: true } } },\n  ],\n  // What the sweep",
       },

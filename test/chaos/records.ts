@@ -1,8 +1,8 @@
 import type { Db } from 'mongodb'
-import type { DeliveryDocument } from '../../core/store/deliveries.ts'
-import type { EventDocument } from '../../core/store/events.ts'
-import type { LeadSubscriptionDocument } from '../../core/store/lead-subscriptions.ts'
-import type { LeadDocument } from '../../core/store/leads.ts'
+import type { DeliveryDocument } from '../../core/deliveries/delivery-store.ts'
+import type { LeadSubscriptionDocument } from '../../core/deliveries/lead-subscription-store.ts'
+import type { LeadDocument } from '../../core/leads/lead-store.ts'
+import type { EventDocument } from '../../core/log/event-store.ts'
 import type { Records } from './history.ts'
 
 /** What the database holds, straight from it and by no way through the service. */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { MongoClient } from 'mongodb'
-import type { SessionDocument, VisitorDocument } from '../../core/store/sessions.ts'
+import type { SessionDocument, VisitorDocument } from '../../core/visitors/session-store.ts'
 import { operatorOf } from '../support/operator.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
 import type { Recorder } from './history.ts'

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { afterAll } from 'vitest'
 
 const run = promisify(execFile)
-const script = join(import.meta.dirname, '../../scripts/make-secrets.ts')
+const script = join(import.meta.dirname, '../../dev/make-secrets.ts')
 
 export interface MadeSecrets {
   folder: string

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { errorContracts } from '../../core/errors.ts'
+import { errorsDocument } from '../../dev/write-errors.ts'
 import { publicErrors } from '../../gateway/errors.ts'
-import { errorsDocument } from '../../scripts/write-errors.ts'
 
 const text = readFileSync(join(import.meta.dirname, '../../docs/errors.md'), 'utf8')
 

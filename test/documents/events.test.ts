@@ -1,9 +1,9 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type EventType, encodeEvent, endsSession, type LogEvent } from '../../core/log/log-events.ts'
+import { type EventType, encodeEvent, endsSession, type LogEvent } from '../../core/log/model.ts'
+import { eventsDocument } from '../../dev/write-events.ts'
 import { type EventName, eventDefinitions, eventSchema } from '../../gateway/schemas/events.ts'
-import { eventsDocument } from '../../scripts/write-events.ts'
 import { validatorOf } from '../support/json-schema.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -17,7 +17,7 @@ describe('every event that a core can write', () => {
   it('is described, by the name that its source has', () => {
     const written = new Set<string>(undescribed)
     // `agent.curl` is a file of the demo; stores write what they are given, and name paths in documents.
-    for (const file of globSync('core/**/*.ts', { cwd: root, exclude: ['**/*.test.ts', 'core/store/**'] })) {
+    for (const file of globSync('core/**/*.ts', { cwd: root, exclude: ['**/*.test.ts', 'core/**/*-store.ts', 'core/database/**'] })) {
       const source = readFileSync(join(root, file), 'utf8')
       for (const [, name = ''] of source.matchAll(new RegExp(`'((?!agent\\.curl)(?:${families})(?:\\.[a-z]+)+)'`, 'g')))
         written.add(name)

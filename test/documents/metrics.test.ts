@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { declarationsOf, type MetricDeclaration } from '../../observability/metrics.ts'
-import { allMetrics, metricsDocument } from '../../scripts/write-metrics.ts'
+import { allMetrics, metricsDocument } from '../../dev/write-metrics.ts'
+import { declarationsOf, type MetricDeclaration } from '../../platform/observability/metrics.ts'
 
 const read = (path: string) => readFileSync(join(import.meta.dirname, '../..', path), 'utf8')
 const metrics = allMetrics()

@@ -98,7 +98,7 @@ describe('the tiny receiver', () => {
   it('verifies, prints each lead once, and accepts its repeats', async () => {
     const port = await freePort()
     const receiver = await startProcess({
-      entry: 'examples/receiver.ts',
+      entry: 'docs/examples/receiver.ts',
       name: 'receiver',
       args: [secret, '--port', String(port)],
     })

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { settingsDocument } from '../../scripts/write-settings.ts'
+import { settingsDocument } from '../../dev/write-settings.ts'
 
 it('docs/settings.md names each setting with its default, as the schemas have them', async () => {
   expect(await readFile(join(import.meta.dirname, '../../docs/settings.md'), 'utf8')).toBe(settingsDocument())

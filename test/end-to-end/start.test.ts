@@ -18,7 +18,7 @@ let service: StartedProcess
 async function start(env: Record<string, string> = {}): Promise<StartedProcess> {
   const readyUrl = `http://127.0.0.1:${ports.DEMO_PORT}/`
   return startProcess({
-    entry: 'start.ts',
+    entry: 'dev/start.ts',
     name: 'npm start',
     env: {
       DATA_DIR: dataDir,
@@ -174,7 +174,7 @@ describe('npm start', () => {
     ['GRANT_LIFETIME_SECONDS', '-7'],
   ])('does not start with a bad %s, and says what is allowed', async (setting, value) => {
     const env = { ...ports, DATA_DIR: join(dataDir, 'other'), [setting]: value }
-    const failed = await startProcess({ entry: 'start.ts', name: 'npm start', env })
+    const failed = await startProcess({ entry: 'dev/start.ts', name: 'npm start', env })
     expect(await failed.exited).toEqual({ code: 1, signal: null })
     expect(failed.output()).toContain(`${setting} must be`)
     expect(failed.output()).not.toContain(value)

@@ -1,12 +1,12 @@
 /** What `npm run mutation` changes, and the tests that should see it. */
 export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
   addresses: {
-    mutate: ['destination/{addresses,destination-url,name-service,resolve}.ts'],
-    tests: ['destination/*.test.ts'],
+    mutate: ['platform/addresses/{addresses,destination-url,name-service,resolve}.ts'],
+    tests: ['platform/addresses/*.test.ts'],
   },
   outcomes: {
-    mutate: ['core/leads/delivery-outcomes.ts', 'core/leads/delivery-schedule.ts'],
-    tests: ['core/leads/delivery-outcomes.test.ts'],
+    mutate: ['core/deliveries/delivery-outcomes.ts', 'core/deliveries/delivery-schedule.ts'],
+    tests: ['core/deliveries/delivery-outcomes.test.ts'],
   },
   encoding: {
     mutate: ['gateway/events/event-stream-encoding.ts'],
@@ -17,12 +17,12 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['gateway/events.test.ts'],
   },
   claims: {
-    mutate: ['core/leads/delivery-claims.ts'],
-    tests: ['core/leads/delivery-claims-steps.test.ts'],
+    mutate: ['core/deliveries/delivery-claims.ts'],
+    tests: ['core/deliveries/delivery-claims-steps.test.ts'],
   },
   results: {
-    mutate: ['core/leads/delivery-results.ts'],
-    tests: ['core/leads/delivery-results.test.ts'],
+    mutate: ['core/deliveries/delivery-results.ts'],
+    tests: ['core/deliveries/delivery-results.test.ts'],
   },
   'event-log': {
     mutate: ['core/log/event-log.ts'],
@@ -33,15 +33,15 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['core/log/{replay-window,subscriptions}.test.ts'],
   },
   idempotency: {
-    mutate: ['core/idempotency.ts'],
-    tests: ['core/leads/deliveries.test.ts', 'core/sessions/page-context.test.ts'],
+    mutate: ['core/idempotency/idempotency.ts'],
+    tests: ['core/idempotency/idempotency.test.ts'],
   },
   access: {
-    mutate: ['core/sessions/{grants,visitor-access}.ts'],
-    tests: ['core/sessions/{grants,visitor-access}.test.ts'],
+    mutate: ['core/visitors/{grants,visitor-access}.ts'],
+    tests: ['core/visitors/{grants,visitor-access}.test.ts'],
   },
   identification: {
-    mutate: ['core/identity/{identification,identity}.ts'],
-    tests: ['core/identity/*.test.ts'],
+    mutate: ['core/visitors/{identification,identity-assertions}.ts'],
+    tests: ['core/visitors/ident*.test.ts'],
   },
 }

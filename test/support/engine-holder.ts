@@ -3,7 +3,7 @@
  * `node engine-holder.ts <dataDir>`, with its log on standard output. It leaves when its standard input ends.
  */
 import { pino } from 'pino'
-import { attachEngine } from '../../core/store/embedded/engine.ts'
+import { attachEngine } from '../../core/database/embedded/engine.ts'
 
 const logger = pino(pino.destination({ sync: true }))
 const engine = await attachEngine({ dataDir: process.argv[2] ?? '', logger })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import type { TestProject } from 'vitest/node'
-import { attachEngine } from '../../core/store/embedded/engine.ts'
+import { attachEngine } from '../../core/database/embedded/engine.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -1,0 +1,39 @@
+import { MongoClient } from 'mongodb'
+import { afterAll, expect, it } from 'vitest'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { createEventStore } from '../log/event-store.ts'
+import { operationKeys } from '../log/operation-keys.ts'
+import { collectionsOf } from './database.ts'
+
+const { uri, name } = testDatabase()
+const client = new MongoClient(uri, { monitorCommands: true })
+const events = createEventStore(collectionsOf(client.db(name)))
+afterAll(() => client.close())
+
+const conversationId = 'cnv_1'
+const range = { conversationId, after: 0 }
+
+it.each<[string, () => Promise<unknown>]>([
+  ['a stream’s start and a history’s end', () => events.ends([conversationId], { committed: true })],
+  ['a replay', () => events.readAfter(range, 10)],
+  ['live streams that catch up', () => events.readManyAfter([range], 10, { transient: true })],
+  ['the window of a replay', () => events.countAfter(range, 10)],
+  ['its oldest event', () => events.oldestSequence(conversationId, { since: new Date(0), newest: 10 })],
+  ['a page of history', () => events.historyPage({ conversationId, limit: 10 })],
+  ['the first message', () => events.firstMessage(conversationId)],
+  [
+    'the answer to a repeat',
+    () => events.findOperations([{ conversationId, operationKey: operationKeys.agentMessage('x') }]),
+  ],
+  ['an inbox’s last messages', () => events.at([{ conversationId, sequence: 1 }])],
+])('reads %s of what no failover takes back', async (_, read) => {
+  const concerns: unknown[] = []
+  const listen = ({ commandName, command }: { commandName: string; command: { readConcern?: unknown } }) => {
+    if (['find', 'aggregate', 'count', 'distinct'].includes(commandName)) concerns.push(command.readConcern)
+  }
+  client.on('commandStarted', listen)
+  await read()
+  client.off('commandStarted', listen)
+  expect(concerns.length).toBeGreaterThan(0)
+  expect(new Set(concerns.map((concern) => JSON.stringify(concern)))).toEqual(new Set(['{"level":"majority"}']))
+})

@@ -1,0 +1,110 @@
+import { MongoClient } from 'mongodb'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { createConversationStore } from '../conversations/conversation-store.ts'
+import { openDatabase } from './database.ts'
+import { createMigrationLock } from './migration-lock.ts'
+import { isReady, migrate, schemaStatus } from './schema.ts'
+
+const { uri, name } = testDatabase()
+const client = new MongoClient(uri)
+const db = client.db(name)
+afterAll(() => client.close())
+beforeEach(() => db.dropDatabase())
+
+const open = (migrates: boolean) => openDatabase({ uri, name, timeoutMs: 5000, migrates })
+const record = (_id: string) => ({ _id, inputHash: 'x', result: { sessionId: `ses_${_id}` } }) as never
+
+describe('a database', () => {
+  it('that is fresh lacks everything, and nothing once it was migrated', async () => {
+    const before = await schemaStatus(db)
+    expect(isReady(before)).toBe(false)
+    expect(before.missing).toContain('events.by_sequence')
+    expect(before.toExpand.map(({ number }) => number)).toEqual([1, 2])
+    expect((await db.listCollections().toArray()).length).toBe(0)
+    expect(isReady(await migrate(db))).toBe(true)
+    expect(isReady(await schemaStatus(db))).toBe(true)
+    const [wakeups] = await db.listCollections({ name: 'wakeups' }).toArray()
+    expect((wakeups as { options?: object }).options).toMatchObject({ capped: true })
+  })
+
+  it('that is behind is refused by a core that does not migrate, which says what to do', async () => {
+    await expect(open(false)).rejects.toThrow(/run npm run migrate: wakeups, events\.by_sequence.*migration 1 /)
+    await migrate(db)
+    await (await open(false)).close()
+    await db.collection('events').dropIndex('by_operation')
+    await expect(open(false)).rejects.toThrow(
+      'the database is behind this version, run npm run migrate: events.by_operation',
+    )
+    await (await open(true)).close()
+    await (await open(false)).close()
+  })
+})
+
+describe('a migration', () => {
+  it('changes what the version before wrote, and its second half what that wrote beside it', async () => {
+    await db.collection('idempotency').insertOne(record('before'))
+    expect((await migrate(db)).toContract.map(({ number }) => number)).toEqual([1, 2])
+    await db.collection('idempotency').insertOne(record('beside'))
+    const sessionIds = async () =>
+      Object.fromEntries(
+        (await db.collection('idempotency').find().toArray()).map((each) => [each._id, each.sessionIds]),
+      )
+    expect(await sessionIds()).toEqual({ before: ['ses_before'], beside: undefined })
+    expect((await migrate(db, { contract: true })).toContract).toEqual([])
+    expect(await sessionIds()).toEqual({ before: ['ses_before'], beside: ['ses_beside'] })
+  })
+
+  it('leaves conversations that tell their last session and their status as before', async () => {
+    const _id = 'cnv_migrated' as never
+    const stored = { workspaceId: 'ws_1', lastSequence: 4, lastSessionId: 'ses_1', closedSequence: 5, status: 'closed' }
+    await db.collection('conversations').insertOne({ _id, ...stored })
+    const conversations = createConversationStore({ conversations: db.collection('conversations') })
+    for (const contract of [false, true]) {
+      await migrate(db, { contract })
+      expect(await conversations.find(['cnv_migrated'])).toMatchObject([{ lastSessionId: 'ses_1', status: 'closed' }])
+    }
+    expect(Object.keys((await db.collection('conversations').findOne({ _id }))!)).not.toContain('status')
+  })
+
+  it('runs once, however many begin at once', async () => {
+    await Promise.all(Array.from({ length: 4 }, () => migrate(db)))
+    const first = await db.collection('migrations').find().toArray()
+    await migrate(db)
+    expect(first.length).toBe(2)
+    expect(await db.collection('migrations').find().toArray()).toEqual(first)
+    expect(await db.collection('locks').countDocuments()).toBe(0)
+  })
+})
+
+describe('the lock', () => {
+  it('is one process’s at a time', async () => {
+    let running = 0
+    let most = 0
+    const work = async () => {
+      most = Math.max(most, ++running)
+      await db.collection('work').insertOne({})
+      running -= 1
+    }
+    await Promise.all(Array.from({ length: 5 }, () => createMigrationLock(db, Date.now).holding(work)))
+    expect([most, await db.collection('work').countDocuments()]).toEqual([1, 5])
+  })
+
+  it('of a dead process is taken over after its lease, and the dead one learns of it', async () => {
+    let ahead = 0
+    const now = () => Date.now() + ahead
+    const dead = createMigrationLock(db, now)
+    let late: Promise<void> = Promise.resolve()
+    const hanging = Promise.withResolvers<void>()
+    const first = dead.holding(() => hanging.promise)
+    await expect.poll(() => db.collection('locks').countDocuments()).toBe(1)
+    ahead = 16_000
+    await createMigrationLock(db, now).holding(async () => {
+      late = dead.check()
+      await late.catch(() => {})
+    })
+    await expect(late).rejects.toThrow('another process has taken the migration over')
+    hanging.resolve()
+    await first
+  })
+})

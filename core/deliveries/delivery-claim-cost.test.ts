@@ -1,0 +1,231 @@
+import { type Document, MongoClient } from 'mongodb'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type ClaimRequest, createDeliveryClaims } from './delivery-claims.ts'
+import { createDeliveryHoldStore } from './delivery-hold-store.ts'
+import { createDeliveryQueue } from './delivery-queue.ts'
+import { createDeliveryResults } from './delivery-results.ts'
+import type { DeliveryDocument } from './delivery-store.ts'
+import { createDeliveryWork } from './delivery-work.ts'
+import { createLeadSubscriptionStore } from './lead-subscription-store.ts'
+import { type ClaimedDelivery, createReadyRequests } from './ready-requests.ts'
+import { testDeliveries } from './test-deliveries.ts'
+
+/** What has ended, and what waits for a destination that is full. */
+const finished = 20_000
+const backlog = 5_000
+
+const test = testDeliveries()
+let client: MongoClient
+let commands: Document[] = []
+let scenes: Awaited<ReturnType<typeof test.newScene>>[]
+
+beforeAll(async () => {
+  await test.open({ count: 1 })
+  client = await new MongoClient(test.uri, { monitorCommands: true }).connect()
+  client.on('commandStarted', ({ command }) => commands.push(command))
+  scenes = await Promise.all(Array.from({ length: 10 }, () => test.newScene()))
+})
+afterAll(() => client.close())
+
+function documents(
+  count: number,
+  name: string,
+  more: (index: number) => Partial<DeliveryDocument>,
+): DeliveryDocument[] {
+  const at = new Date(test.now() - 60_000)
+  return Array.from({ length: count }, (_, index) => ({
+    _id: `dlv_${name}${index}`,
+    workspaceId: 'ws_other',
+    leadId: `lead_${name}${index}`,
+    subscriptionId: scenes[index % 10]!.subscriptionId,
+    destination: scenes[index % 10]!.subscriptionId,
+    status: 'accepted' as const,
+    attempts: [{ attemptId: `att_${name}${index}`, correlationId: 'c', manual: false, createdAt: at, updatedAt: at }],
+    operations: [{ key: `${name} ${index}`, inputHash: '', attemptId: `att_${name}${index}` }],
+    createdAt: at,
+    updatedAt: at,
+    ...more(index),
+  }))
+}
+
+async function insert(all: DeliveryDocument[]) {
+  const deliveries = client.db(test.name).collection<DeliveryDocument>('deliveries')
+  for (let start = 0; start < all.length; start += 1000) {
+    await deliveries.insertMany(all.slice(start, start + 1000), { ordered: false })
+  }
+}
+
+interface Cost {
+  /** Commands that the engine got. */
+  calls: number
+  keys: number
+  documents: number
+}
+
+/** Claims as a core makes them, with the engine's own account of what each of its questions examined. */
+function countedClaims() {
+  let cost: Cost
+  const queue = createDeliveryQueue({
+    deliveries: client.db(test.name).collection('deliveries'),
+    leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
+  })
+  /** Asks the question, and then the engine what it cost, before anything is changed. */
+  const counted =
+    <A extends unknown[], R>(method: (...given: A) => Promise<R>) =>
+    async (...given: A) => {
+      commands = []
+      const answer = await method(...given)
+      const sent = commands
+      cost.calls += sent.length
+      for (const command of sent.filter(({ find, distinct, aggregate }) => find ?? distinct ?? aggregate)) {
+        add(cost, await client.db(test.name).command({ explain: plain(command), verbosity: 'executionStats' }))
+      }
+      return answer
+    }
+  const claims = createDeliveryClaims({
+    queue: {
+      ...queue,
+      upcoming: counted(queue.upcoming),
+      dueDestinations: counted(queue.dueDestinations),
+      candidates: counted(queue.candidates),
+      take: counted(queue.take),
+    },
+    holds: test.cores[0]!.deliveryHolds,
+    work: createDeliveryWork(test.now),
+    requests: createReadyRequests(test.cores[0]!),
+    isCurrent: () => true,
+    settings: { leaseMs: 5_000, deadlineMs: 10_000 },
+    now: test.now,
+    random: () => 0.5,
+  })
+  const { signal } = new AbortController()
+  return async (request: Partial<ClaimRequest>): Promise<{ claimed: ClaimedDelivery[]; cost: Cost }> => {
+    cost = { calls: 0, keys: 0, documents: 0 }
+    const usual = {
+      workerId: 'w',
+      limit: 50,
+      perDestination: 10,
+      underWay: new Map(),
+      waitMs: 0,
+      onlyNew: false,
+      signal,
+    }
+    return { claimed: await claims.claim({ ...usual, ...request }), cost }
+  }
+}
+
+const plain = (command: Document): Document =>
+  Object.fromEntries(Object.entries(command).filter(([name]) => !/^(\$.*|lsid|txnNumber)$/.test(name)))
+
+/** Adds up what the stages of an explanation examined. */
+function add(cost: Cost, explained: unknown) {
+  if (typeof explained !== 'object' || explained === null) return
+  if ('totalKeysExamined' in explained && 'totalDocsExamined' in explained) {
+    cost.keys += Number(explained.totalKeysExamined)
+    cost.documents += Number(explained.totalDocsExamined)
+    return
+  }
+  for (const [name, inner] of Object.entries(explained)) if (name !== 'command') add(cost, inner)
+}
+
+describe('the cost of a claim', { timeout: 120_000 }, () => {
+  it('grows neither with what has ended, nor with the backlog of a full destination, and idle it is one look', async () => {
+    const { deliveries } = test.cores[0]!.database.collections
+    const claimWithCost = countedClaims()
+    const full = scenes[0]!.subscriptionId
+    const request = { underWay: new Map([[full, 10]]) }
+    const sendSome = async () => {
+      for (const scene of scenes.slice(1)) await Promise.all([scene.send(), scene.send()])
+    }
+    const claimSome = async () => {
+      const { claimed, cost } = await claimWithCost(request)
+      expect(claimed).toHaveLength(18)
+      return cost
+    }
+
+    await sendSome()
+    const few = await claimSome()
+    await test.clear()
+
+    await insert(documents(finished, 'f', () => ({})))
+    expect((await claimWithCost(request)).cost).toEqual({ calls: 1, keys: 0, documents: 0 })
+    await sendSome()
+    const amongMany = await claimSome()
+    expect(amongMany).toMatchObject({ calls: few.calls, documents: few.documents })
+    expect(amongMany.keys).toBeLessThanOrEqual(few.keys + 10)
+
+    await deliveries.updateMany({ status: 'sending' }, { $set: { status: 'accepted' }, $unset: { dueAt: '' } })
+    const due = (index: number) => ({
+      subscriptionId: full,
+      destination: full,
+      status: 'pending' as const,
+      dueAt: new Date(test.now() - 60_000 - index),
+    })
+    await insert(documents(backlog, 'b', due))
+    await sendSome()
+    const beside = await claimSome()
+    // The look ahead, and for each destination a key or two.
+    expect(beside.keys).toBeLessThanOrEqual(few.keys + 256 + 20)
+    expect(beside.documents).toBe(few.documents)
+    const only = await claimWithCost(request)
+    expect(only.claimed).toEqual([])
+    expect(only.cost.keys).toBeLessThanOrEqual(256 + 20)
+    expect(only.cost.documents).toBe(0)
+  })
+
+  it('is the same for the chores: they look at what is held or waits, and at nothing that has ended', async () => {
+    const { collections } = test.cores[0]!.database
+    expect((await collections.deliveries.countDocuments({ status: 'accepted' })) > finished).toBe(true)
+    await insert(documents(500, 'h', () => ({ status: 'held' as const })))
+    const holds = createDeliveryHoldStore({ deliveries: client.db(test.name).collection('deliveries') })
+    for (const ask of [holds.waiting, holds.holding]) {
+      commands = []
+      expect((await ask()).length).toBeGreaterThan(0)
+      const cost: Cost = { calls: 1, keys: 0, documents: 0 }
+      add(cost, await client.db(test.name).command({ explain: plain(commands[0]!), verbosity: 'executionStats' }))
+      expect(cost.keys).toBeLessThanOrEqual(30)
+      expect(cost.documents).toBe(0)
+    }
+  })
+
+  it('is four calls for any number of deliveries, five with a backlog, and of their results one', async () => {
+    await client.db(test.name).collection('deliveries').deleteMany({})
+    await Promise.all(scenes.flatMap((scene) => Array.from({ length: 30 }, () => scene.send())))
+    const claimWithCost = countedClaims()
+    const first = await claimWithCost({ limit: 100, perDestination: 20 })
+    expect(first.claimed).toHaveLength(100)
+    expect(first.cost.calls).toBe(5)
+    const next = await claimWithCost({ limit: 100, perDestination: 20 })
+    expect(next.claimed).toHaveLength(100)
+    expect(next.cost.calls).toBe(4)
+    expect(next.cost.documents).toBeLessThanOrEqual(10 + 10 * 20 + 100)
+
+    commands = []
+    const results = createDeliveryResults({
+      queue: createDeliveryQueue({
+        deliveries: client.db(test.name).collection('deliveries'),
+        leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
+      }),
+      subscriptions: createLeadSubscriptionStore({
+        leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
+      }),
+      liveSubscriptions: test.cores[0]!.liveSubscriptions,
+      verdicts: test.cores[0]!.deliveryVerdicts,
+      announce: () => {},
+      logger: test.cores[0]!.logger,
+      settings: { retentionDays: 90 },
+      now: test.now,
+      random: () => 0,
+    })
+    const counted = await results.record(
+      next.claimed.map(({ attemptNumber, destination, ...ids }) => ({
+        ...ids,
+        durationMs: 5,
+        claimed: { attemptNumber, subscriptionId: destination },
+        facts: { status: 200 },
+      })),
+    )
+    expect(counted).toEqual(Array(100).fill(true))
+    expect(commands.map(({ update }) => update)).toEqual(['deliveries'])
+  })
+})

@@ -1,0 +1,241 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { inSpan, SpanKind } from '../../platform/observability/tracing.ts'
+import { ServiceError } from '../errors.ts'
+import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
+import { field, integer, line, validate } from '../rules.ts'
+import type { DeliveryHolds } from './delivery-holds.ts'
+import type { Candidates, DeliveryQueue } from './delivery-queue.ts'
+import { type DeliveryWork, type Look, lookEveryMs } from './delivery-work.ts'
+import {
+  bodiesMaxBytes,
+  type ClaimedDelivery,
+  newClaimId,
+  type ReadyRequests,
+  type SigningSecrets,
+} from './ready-requests.ts'
+
+export interface ClaimRequest {
+  workerId: string
+  limit: number
+  /** How many of one destination it takes at a time, those under way included. */
+  perDestination: number
+  underWay: ReadonlyMap<string, number>
+  waitMs: number
+  /** Nothing that is in the queue already, but what this core keeps next. */
+  onlyNew: boolean
+  /** Ends the wait; what was claimed by then is handed back. */
+  signal: AbortSignal
+}
+
+export interface HeldClaim {
+  deliveryId: string
+  claimId: string
+}
+
+export interface DeliveryClaims {
+  /** Due deliveries, fairly over the destinations; none when there was nothing due in time. Errors: `ValidationFailed`. */
+  claim(request: ClaimRequest): Promise<ClaimedDelivery[]>
+  /**
+   * Lets their leases begin anew, in their order: whether it did. It does not where the claim was lost, nor where it is so
+   * old that its worker cannot be at work on it any more. Errors: `ValidationFailed`.
+   */
+  renew(claims: HeldClaim[]): Promise<boolean[]>
+}
+
+/** What there is to claim of a destination that may be sent to, with the secrets that sign now. */
+interface Sendable extends Candidates {
+  secrets: SigningSecrets
+}
+
+/** Up to so many entries of the queue are read to see what is due. */
+const lookAhead = 256
+/** So many are looked at in all at least, so that a few destinations can fill a claim; and twice what it has room for. */
+const candidatesMin = 250
+const maxRenewed = 1000
+/** How often a claim that lost everything to another core tries again at once. */
+const triesMax = 5
+const takeAttributes = {
+  'db.system.name': 'mongodb',
+  'db.collection.name': 'deliveries',
+  'db.operation.name': 'update',
+}
+
+export function createDeliveryClaims(dependencies: {
+  queue: DeliveryQueue
+  holds: Pick<DeliveryHolds, 'hold'>
+  work: DeliveryWork<ClaimedDelivery[], ClaimRequest>
+  requests: ReadyRequests
+  /** Whether this process hears of everything that there is to do. */
+  isCurrent: () => boolean
+  metrics?: CoreMetrics
+  settings: { leaseMs: number; deadlineMs: number }
+  now: () => number
+  random: () => number
+}): DeliveryClaims {
+  const { queue, holds, work, requests, isCurrent, metrics = createCoreMetrics(), settings, now, random } = dependencies
+  /** Claims of one core come one after the other, so that they do not fight over the same deliveries. */
+  let turn: Promise<unknown> = Promise.resolve()
+  /** More was due at the last look than a look ahead shows. */
+  let isBacklogged = false
+  /** Until when there is nothing to do, as the last look found, unless something was announced since. */
+  let quiet = { announced: -1, until: 0 }
+
+  function inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const result = turn.then(run)
+    turn = result.catch(() => {})
+    return result
+  }
+
+  /** Who can wait hears of what comes, and need not look again for what the last one has not found. */
+  async function lookUnlessQuiet(request: ClaimRequest): Promise<Look<ClaimedDelivery[]>> {
+    const announced = work.announced()
+    const time = now()
+    if (request.waitMs > 0 && quiet.announced === announced && time < quiet.until && isCurrent()) {
+      return { othersMayFind: false, nextDueAt: quiet.until }
+    }
+    const looked = await look(request)
+    if (looked.found === undefined && !looked.othersMayFind) {
+      quiet = { announced, until: Math.min(time + lookEveryMs, looked.nextDueAt ?? Number.POSITIVE_INFINITY) }
+    }
+    return looked
+  }
+
+  async function look(request: ClaimRequest): Promise<Look<ClaimedDelivery[]>> {
+    if (request.signal.aborted) return { othersMayFind: true }
+    for (let tries = 1; ; tries += 1) {
+      const time = new Date(now())
+      const { destinations, ...nextDueAt } = await dueDestinations(time)
+      if (destinations.length === 0) return { othersMayFind: false, ...nextDueAt }
+      const open = destinations.filter((destination) => roomFor(destination, request) > 0)
+      if (open.length === 0) return { othersMayFind: true, ...nextDueAt }
+      const found = await candidatesOf(open, request, time)
+      const ids = fairly(found, request)
+      if (ids.length === 0) return { othersMayFind: true, ...nextDueAt }
+      const claimed = await take(ids, found, time, request)
+      if (claimed.length > 0) return { found: claimed, othersMayFind: true }
+      if (tries === triesMax || request.signal.aborted) return { othersMayFind: true, ...nextDueAt }
+    }
+  }
+
+  /** What something is due for; and when the next thing is, where that is known. */
+  async function dueDestinations(time: Date): Promise<{ destinations: string[]; nextDueAt?: number }> {
+    if (!isBacklogged) {
+      const upcoming = await queue.upcoming(lookAhead)
+      const due = upcoming.filter(({ dueAt }) => dueAt <= time)
+      const later = upcoming[due.length]
+      if (due.length < lookAhead) {
+        const destinations = [...new Set(due.map(({ destination }) => destination))]
+        return { destinations, ...(later && { nextDueAt: later.dueAt.getTime() }) }
+      }
+    }
+    // There is more than was read, or was a moment ago: the destinations at the end of the queue count, too.
+    const destinations = await queue.dueDestinations(time)
+    isBacklogged = destinations.length > 0
+    return isBacklogged ? { destinations } : dueDestinations(time)
+  }
+
+  async function candidatesOf(open: string[], { limit, perDestination }: ClaimRequest, time: Date) {
+    const chosen = shuffled(open).slice(0, limit)
+    const each = Math.min(perDestination, limit, Math.ceil(Math.max(2 * limit, candidatesMin) / chosen.length))
+    const found = await queue.candidates(chosen, time, each)
+    const sendable: Sendable[] = []
+    for (const { subscription, deliveryIds } of found) {
+      if (subscription.status === 'disabled') await holds.hold(subscription.subscriptionId)
+      else {
+        const secrets = requests.secretsOf(subscription, time)
+        if (secrets) sendable.push({ subscription, deliveryIds, secrets })
+      }
+    }
+    return shuffled(sendable)
+  }
+
+  /** One of each destination in turn, until there is no more room. */
+  function fairly(found: Sendable[], request: ClaimRequest): string[] {
+    const ids: string[] = []
+    let open = found.map(({ subscription, deliveryIds }) =>
+      deliveryIds.slice(0, roomFor(subscription.subscriptionId, request)),
+    )
+    for (let round = 0; open.length > 0; round += 1) {
+      open = open.filter(({ length }) => length > round)
+      for (const deliveryIds of open) {
+        if (ids.length === request.limit) return ids
+        ids.push(deliveryIds[round] ?? '')
+      }
+    }
+    return ids
+  }
+
+  async function take(deliveryIds: string[], found: Sendable[], knownAt: Date, { workerId, signal }: ClaimRequest) {
+    const at = new Date(now())
+    const claimId = newClaimId()
+    const leaseUntil = new Date(at.getTime() + settings.leaseMs)
+    const taken = await inSpan('take deliveries', { kind: SpanKind.CLIENT, attributes: takeAttributes }, () =>
+      queue.take(deliveryIds, { claimId, workerId, at, knownAt, leaseUntil }),
+    )
+    metrics.leaseExpiries.inc(taken.filter(({ tookOver }) => tookOver).length)
+    if (signal.aborted) {
+      // Nobody is there any more to send them.
+      await queue.releaseClaim(deliveryIds, claimId, at)
+      return []
+    }
+    let bytes = 0
+    const fitting = taken.filter(({ body }, index) => {
+      bytes += body.length
+      return index === 0 || bytes <= bodiesMaxBytes
+    })
+    if (fitting.length < taken.length) {
+      const kept = new Set(fitting)
+      const rest = taken.filter((delivery) => !kept.has(delivery)).map(({ deliveryId }) => deliveryId)
+      await queue.releaseClaim(rest, claimId, at)
+    }
+    const bySubscription = new Map(found.map((sendable) => [sendable.subscription.subscriptionId, sendable]))
+    return fitting.flatMap((delivery) => {
+      const sendable = bySubscription.get(delivery.subscriptionId)
+      return sendable ? [requests.make(delivery, { claimId, ...sendable })] : []
+    })
+  }
+
+  function shuffled<T>(values: T[]): T[] {
+    const order = values.map((value) => ({ value, place: random() }))
+    return order.sort((a, b) => a.place - b.place).map(({ value }) => value)
+  }
+
+  return {
+    async claim(request) {
+      const { workerId, limit, perDestination, waitMs, onlyNew, signal } = request
+      validate(
+        field('/workerId', workerId, line(1, 64)),
+        field('/limit', limit, integer(1, 1000)),
+        field('/perDestination', perDestination, integer(1, 1000)),
+        field('/waitMs', waitMs, integer(0, 30_000)),
+      )
+      const claimed = await work.wait({
+        until: now() + waitMs,
+        signal,
+        room: request,
+        ...(!onlyNew && { look: () => inTurn(() => lookUnlessQuiet(request)) }),
+      })
+      metrics.claimedDeliveries.inc(claimed?.length ?? 0)
+      return claimed ?? []
+    },
+
+    async renew(claims) {
+      if (claims.length > maxRenewed) {
+        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/claims', rule: 'maxItems' }] })
+      }
+      const at = now()
+      const held = await queue.renew(claims, {
+        leaseUntil: new Date(at + settings.leaseMs),
+        // Time to wait for another attempt to the destination, to make this one, and to report it.
+        takenSince: new Date(at - 2 * (settings.deadlineMs + settings.leaseMs)),
+      })
+      const renewed = claims.map(({ deliveryId, claimId }) => held.get(deliveryId) === claimId)
+      for (const isHeld of renewed) metrics.claimRenewals.inc({ result: isHeld ? 'held' : 'lost' })
+      return renewed
+    },
+  }
+}
+
+function roomFor(destination: string, { perDestination, underWay }: ClaimRequest): number {
+  return perDestination - (underWay.get(destination) ?? 0)
+}

@@ -1,0 +1,127 @@
+import type { Logger } from 'pino'
+import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../platform/observability/tracing.ts'
+import { createGroupedCalls } from '../concurrency/grouped-calls.ts'
+import type { ClaimRequest } from './delivery-claims.ts'
+import type { DeliveryQueue } from './delivery-queue.ts'
+import type { DeliveryStore, NewDelivery } from './delivery-store.ts'
+import type { DeliveryWork, Waiting } from './delivery-work.ts'
+import type { KnownSubscription } from './live-subscriptions.ts'
+import { bodiesMaxBytes, type ClaimedDelivery, newClaimId, type ReadyRequests } from './ready-requests.ts'
+
+export interface DeliveryIntake {
+  /**
+   * Keeps a new delivery; false when its operation has been done. Where a worker waits on this core that has room for it, the same
+   * write puts it under that worker's claim, and the worker has it at once. The others hear that there is something to do.
+   */
+  add(delivery: NewDelivery, by: KnownSubscription): Promise<boolean>
+}
+
+interface Arrival {
+  delivery: NewDelivery
+  by: KnownSubscription
+  origin: Context
+}
+
+/** What one waiting worker is handed, all under one claim. */
+interface Handover {
+  waiting: Waiting<ClaimedDelivery[], ClaimRequest>
+  claimId: string
+  given: { arrival: Arrival; request: ClaimedDelivery }[]
+  bytes: number
+}
+
+export function createDeliveryIntake(dependencies: {
+  store: Pick<DeliveryStore, 'insertEach'>
+  queue: Pick<DeliveryQueue, 'releaseClaim'>
+  work: Pick<DeliveryWork<ClaimedDelivery[], ClaimRequest>, 'takeWaiting'>
+  requests: ReadyRequests
+  /** There is something to do for workers, at once. */
+  announce: () => void
+  logger: Pick<Logger, 'warn'>
+  settings: { leaseMs: number }
+  now: () => number
+}): DeliveryIntake {
+  const { store, queue, work, requests, announce, logger, settings, now } = dependencies
+
+  async function keep(arrivals: Arrival[]): Promise<PromiseSettledResult<boolean>[]> {
+    const at = new Date(now())
+    const handovers: Handover[] = []
+    const documents = arrivals.map((arrival) => handOver(arrival, handovers, at) ?? arrival.delivery)
+    const outcomes = await insert(arrivals, documents).catch((error: unknown) => {
+      // What is in the database all the same goes on when its lease ends.
+      for (const { waiting } of handovers) waiting.answer(undefined)
+      throw error
+    })
+    const kept = new Set(arrivals.filter((_, index) => isKept(outcomes[index])))
+    for (const handover of handovers) answer(handover, kept)
+    if (documents.some(({ status }, index) => status === 'pending' && isKept(outcomes[index]))) announce()
+    return outcomes
+  }
+
+  function insert(arrivals: Arrival[], documents: NewDelivery[]) {
+    const origin = batchOrigin(arrivals.map((arrival) => arrival.origin))
+    const attributes = { ...insertAttributes, 'db.operation.batch.size': documents.length }
+    return inSpan('insert deliveries', { ...origin, kind: SpanKind.CLIENT, attributes }, () =>
+      store.insertEach(documents),
+    )
+  }
+
+  /** As it is inserted where some waiting worker has room for it. */
+  function handOver(arrival: Arrival, handovers: Handover[], at: Date): NewDelivery | undefined {
+    const { delivery, by } = arrival
+    const { subscriptionId, body } = delivery
+    if (delivery.status !== 'pending' || !body) return undefined
+    const secrets = requests.secretsOf(by.subscription, at)
+    if (!secrets) return undefined
+    const handover = handovers.find((each) => hasRoom(each, subscriptionId, body.length)) ?? take(subscriptionId)
+    if (!handover) return undefined
+    if (handover.given.length === 0) handovers.push(handover)
+    const { claimId, waiting } = handover
+    const request = requests.make({ ...delivery, body }, { claimId, subscription: by.subscription, secrets })
+    handover.given.push({ arrival, request })
+    handover.bytes += body.length
+    return {
+      ...delivery,
+      status: 'sending',
+      claim: { claimId, workerId: waiting.room.workerId, at, knownAt: by.readAt },
+      dueAt: new Date(at.getTime() + settings.leaseMs),
+    }
+  }
+
+  function take(destination: string): Handover | undefined {
+    const waiting = work.takeWaiting((room) => (room.underWay.get(destination) ?? 0) < room.perDestination)
+    return waiting && { waiting, claimId: newClaimId(), given: [], bytes: 0 }
+  }
+
+  function answer({ waiting, claimId, given }: Handover, kept: Set<Arrival>) {
+    const ready = given.filter(({ arrival }) => kept.has(arrival)).map(({ request }) => request)
+    if (ready.length === 0) return waiting.answer(undefined)
+    if (!waiting.room.signal.aborted) return waiting.answer(ready)
+    waiting.answer(undefined)
+    // Nobody is there any more to send them.
+    const ids = ready.map(({ deliveryId }) => deliveryId)
+    queue
+      .releaseClaim(ids, claimId, new Date(now()))
+      .then(announce, (error: Error) => logger.warn({ reason: error.name }, 'deliveries wait for the end of a lease'))
+  }
+
+  const add = createGroupedCalls(keep)
+  return { add: (delivery, by) => add({ delivery, by, origin: activeContext() }) }
+}
+
+function hasRoom({ waiting: { room }, given, bytes }: Handover, destination: string, more: number): boolean {
+  const same = given.filter(({ request }) => request.destination === destination).length
+  return (
+    given.length < room.limit &&
+    (room.underWay.get(destination) ?? 0) + same < room.perDestination &&
+    bytes + more <= bodiesMaxBytes
+  )
+}
+
+const insertAttributes = {
+  'db.system.name': 'mongodb',
+  'db.collection.name': 'deliveries',
+  'db.operation.name': 'insert',
+}
+
+const isKept = (outcome: PromiseSettledResult<boolean> | undefined) => outcome?.status === 'fulfilled' && outcome.value

@@ -1,0 +1,299 @@
+import type { Logger } from 'pino'
+import { describe, expect, it } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { createCoreMetrics } from '../metrics.ts'
+import type { PendingVerdict } from './delivery-hold-store.ts'
+import type { QueuedDelivery, Settlement } from './delivery-queue.ts'
+import { type AttemptResult, createDeliveryResults } from './delivery-results.ts'
+import type { AttemptFacts } from './delivery-states.ts'
+
+const at = Date.UTC(2030, 0, 1)
+const knownAt = new Date(at - 1000)
+const day = 86_400_000
+
+/** The books in memory: what is stored before and after the write, and how many settlements the write takes. */
+function newBooks(
+  { before = [], after = before, written, rows = [], verdictsFail = false } = {} as {
+    before?: object[]
+    after?: object[]
+    written?: number
+    rows?: string[]
+    verdictsFail?: boolean
+  },
+) {
+  const seen = {
+    asked: [] as string[][],
+    settled: [] as Settlement[],
+    announced: 0,
+    rowsAsked: [] as string[],
+    reset: [] as string[],
+    changed: [] as string[],
+    verdicts: [] as PendingVerdict[],
+    warned: [] as unknown[],
+  }
+  const metrics = createCoreMetrics()
+  let settled = false
+  const results = createDeliveryResults({
+    queue: {
+      async find(ids) {
+        seen.asked.push(ids)
+        return (settled ? after : before).filter((each) => ids.includes((each as QueuedDelivery).deliveryId)) as never
+      },
+      async settle(settlements) {
+        seen.settled.push(...settlements)
+        settled = true
+        return written ?? settlements.length
+      },
+    },
+    subscriptions: {
+      async resetNotFound(ids) {
+        expect(ids).not.toEqual([])
+        seen.reset.push(...ids)
+      },
+    },
+    liveSubscriptions: {
+      async find(subscriptionId) {
+        seen.rowsAsked.push(subscriptionId)
+        if (subscriptionId === 'sub_gone') return undefined
+        return { subscription: { subscriptionId, notFound: rows.includes(subscriptionId) ? ['att'] : [] } } as never
+      },
+      changed: async (...ids) => void seen.changed.push(...ids),
+    },
+    verdicts: {
+      async execute(verdicts) {
+        seen.verdicts.push(...verdicts)
+        if (verdictsFail) throw new TypeError('secret')
+      },
+    },
+    announce: () => {
+      seen.announced += 1
+    },
+    metrics,
+    logger: { warn: (...line: unknown[]) => void seen.warned.push(line) } as unknown as Logger,
+    settings: { retentionDays: 90 },
+    now: () => at,
+    random: () => 0,
+  })
+  const attempts = async () =>
+    (await metrics.attempts.get()).values.map(
+      ({ labels, value }) => `${labels.status} ${labels.response_class} ${value}`,
+    )
+  return { ...seen, seen, record: results.record, attempts }
+}
+
+function result(facts: AttemptFacts | 'released', more: Partial<AttemptResult> = {}): AttemptResult {
+  const claimed = { attemptNumber: 1, subscriptionId: 'sub_1' }
+  return { deliveryId: 'dlv_1', attemptId: 'att_1', claimId: 'clm_1', durationMs: 7, claimed, facts, ...more }
+}
+
+const stored = (more: object = {}) => ({
+  deliveryId: 'dlv_1',
+  subscriptionId: 'sub_1',
+  status: 'sending',
+  claim: { claimId: 'clm_1', knownAt },
+  attempts: [{ attemptId: 'att_8' }, { attemptId: 'att_9' }, { attemptId: 'att_1' }],
+  ...more,
+})
+const { claimed: _, ...unclaimed } = result({ status: 200 })
+
+describe('a result', () => {
+  const deleteAt = new Date(at + 90 * day)
+  const retry = (afterMs: number) => ({
+    attemptId: expect.stringMatching(/^att_/),
+    correlationId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    dueAt: new Date(at + afterMs),
+  })
+
+  it.each<[AttemptFacts, number, object, object]>([
+    [{ status: 200 }, 1, { status: 'accepted', responseClass: 'accepted', responseStatus: 200 }, { deleteAt }],
+    [{ status: 400 }, 2, { status: 'failed', responseClass: 'rejected_payload', responseStatus: 400 }, { deleteAt }],
+    [
+      { status: 500 },
+      1,
+      { status: 'retry_scheduled', responseClass: 'server_error', responseStatus: 500 },
+      { retry: retry(5000) },
+    ],
+    [
+      { status: 429, retryAfterMs: 60_000 },
+      2,
+      { status: 'retry_scheduled', responseClass: 'rate_limited', responseStatus: 429 },
+      { retry: retry(60_000) },
+    ],
+    [{ status: 500 }, 9, { status: 'dead_lettered', responseClass: 'server_error', responseStatus: 500 }, { deleteAt }],
+    [
+      { reason: 'timeout', phase: 'headers' },
+      1,
+      { status: 'retry_scheduled', responseClass: 'timeout', failureReason: 'timeout', failurePhase: 'headers' },
+      { retry: retry(5000) },
+    ],
+    [
+      { reason: 'destination_blocked' },
+      1,
+      { status: 'failed', responseClass: 'destination_blocked', failureReason: 'destination_blocked' },
+      { deleteAt },
+    ],
+  ])('with %j of attempt %i is written without a read', async (facts, attemptNumber, outcome, rest) => {
+    const { record, seen, attempts } = newBooks()
+    expect(await record([result(facts, { claimed: { attemptNumber, subscriptionId: 'sub_1' } })])).toEqual([true])
+    expect(seen.settled).toStrictEqual([
+      {
+        kind: 'outcome',
+        deliveryId: 'dlv_1',
+        claimId: 'clm_1',
+        at: new Date(at),
+        attemptId: 'att_1',
+        index: attemptNumber - 1,
+        outcome: { durationMs: 7, claimId: 'clm_1', ...outcome },
+        ...rest,
+      },
+    ])
+    const { status, responseClass } = outcome as Record<string, string>
+    expect(await attempts()).toEqual([`${status} ${responseClass} 1`])
+    expect([seen.asked, seen.announced, seen.verdicts, seen.reset, seen.changed]).toEqual([[], 0, [], [], []])
+  })
+
+  it('without what the worker remembers is read first', async () => {
+    const { record, seen } = newBooks({ before: [stored()] })
+    expect(await record([unclaimed])).toEqual([true])
+    expect(seen.asked).toEqual([['dlv_1']])
+    expect(seen.settled).toMatchObject([{ index: 2, outcome: { status: 'accepted' } }])
+  })
+
+  it.each([
+    ['nothing', []],
+    ['another claim', [stored({ claim: { claimId: 'clm_2' } })]],
+    ['no claim', [stored({ claim: undefined })]],
+    ['another status', [stored({ status: 'retry_scheduled' })]],
+    ['a later attempt', [stored({ attempts: [{ attemptId: 'att_1' }, { attemptId: 'att_2' }] })]],
+    ['no attempt', [stored({ attempts: [] })]],
+  ])('changes nothing where %s is stored', async (_, before) => {
+    const { record, seen, attempts } = newBooks({ before })
+    expect(await record([unclaimed])).toEqual([false])
+    expect([seen.settled, seen.announced, seen.rowsAsked, await attempts()]).toEqual([[], 0, [], []])
+  })
+
+  it('that disables or counts against the subscription is read first and executed', async () => {
+    const { record, seen } = newBooks({ before: [stored()] })
+    expect(await record([result({ status: 410 })])).toEqual([true])
+    const verdict = { kind: 'gone', attemptId: 'att_1', sentAt: knownAt }
+    expect(seen.asked).toEqual([['dlv_1']])
+    expect(seen.settled).toMatchObject([{ verdict }])
+    expect(seen.verdicts).toEqual([{ ...verdict, deliveryId: 'dlv_1', subscriptionId: 'sub_1' }])
+    expect(seen.rowsAsked).toEqual([])
+  })
+
+  it('counts from now where it is not known since when the claim goes by its subscription', async () => {
+    const { record, seen } = newBooks({ before: [stored({ claim: { claimId: 'clm_1' } })] })
+    await record([result({ status: 401 })])
+    expect(seen.verdicts).toMatchObject([{ sentAt: new Date(at) }])
+    // The delivery is gone meanwhile: the worker's own word counts.
+    const gone = newBooks()
+    await gone.record([result({ status: 401 })])
+    expect(gone.seen.verdicts).toMatchObject([{ sentAt: new Date(at), subscriptionId: 'sub_1' }])
+  })
+
+  it('counts although its verdict cannot be executed, and says so without the reason’s words', async () => {
+    const { record, seen } = newBooks({ before: [stored()], verdictsFail: true })
+    expect(await record([result({ status: 410 })])).toEqual([true])
+    expect(seen.warned).toEqual([[{ reason: 'TypeError' }, expect.stringContaining('trying again')]])
+  })
+
+  it('that was released is handed back, and workers are told', async () => {
+    const { record, seen, attempts } = newBooks()
+    expect(await record([result('released'), result('released', { deliveryId: 'dlv_2' })])).toEqual([true, true])
+    expect(seen.settled[0]).toStrictEqual({ kind: 'release', deliveryId: 'dlv_1', claimId: 'clm_1', at: new Date(at) })
+    expect([seen.settled.length, seen.announced, seen.asked, seen.rowsAsked]).toEqual([2, 1, [], []])
+    expect(await attempts()).toEqual([])
+  })
+
+  it('is announced when one of several was released', async () => {
+    const { record, seen } = newBooks()
+    await record([result({ status: 200 }), result('released', { deliveryId: 'dlv_2' })])
+    expect(seen.announced).toBe(1)
+  })
+})
+
+describe('of results that the write did not take all', () => {
+  const books = [
+    stored({ attempts: [{ attemptId: 'att_1', outcome: { claimId: 'clm_1' } }, { attemptId: 'att_2' }] }),
+    stored({ deliveryId: 'dlv_2', attempts: [{ attemptId: 'att_1', outcome: { claimId: 'clm_2' } }] }),
+    stored({ deliveryId: 'dlv_3', attempts: [{ attemptId: 'att_0', outcome: { claimId: 'clm_1' } }] }),
+    stored({ deliveryId: 'dlv_4', releasedClaimId: 'clm_1' }),
+    stored({ deliveryId: 'dlv_5', releasedClaimId: 'clm_2' }),
+  ]
+
+  it('those count that are in the books under their claim', async () => {
+    const { record, seen, attempts } = newBooks({ after: books, written: 0 })
+    const told = ['dlv_1', 'dlv_2', 'dlv_3'].map((deliveryId) => result({ status: 200 }, { deliveryId }))
+    const released = ['dlv_4', 'dlv_5', 'dlv_6'].map((deliveryId) => result('released', { deliveryId }))
+    expect(await record([...told, ...released])).toEqual([true, false, false, true, false, false])
+    expect(seen.asked).toEqual([['dlv_1', 'dlv_2', 'dlv_3', 'dlv_4', 'dlv_5', 'dlv_6']])
+    expect(await attempts()).toEqual(['accepted accepted 1'])
+  })
+
+  it('a second one of the same delivery is settled by its own claim', async () => {
+    const { record, seen } = newBooks({ after: books })
+    const second = result({ status: 500 }, { claimId: 'clm_9' })
+    expect(await record([result({ status: 200 }), result({ status: 200 }), second])).toEqual([true, true, false])
+    expect(seen.settled).toMatchObject([{ outcome: { status: 'accepted' } }])
+    expect(seen.asked).toEqual([['dlv_1']])
+  })
+})
+
+describe('a row of 404s', () => {
+  const of = (subscriptionId: string, deliveryId: string, status = 200) =>
+    result({ status }, { deliveryId, claimed: { attemptNumber: 1, subscriptionId } })
+
+  it('ends with another answer, for each subscription once', async () => {
+    const { record, seen } = newBooks({ rows: ['sub_1', 'sub_2'] })
+    await record([of('sub_1', 'a'), of('sub_1', 'b', 500), of('sub_2', 'c'), of('sub_3', 'd'), of('sub_gone', 'e')])
+    expect(seen.rowsAsked).toEqual(['sub_1', 'sub_2', 'sub_3', 'sub_gone'])
+    expect([seen.reset, seen.changed]).toEqual([
+      ['sub_1', 'sub_2'],
+      ['sub_1', 'sub_2'],
+    ])
+  })
+
+  it('stays where the answer does not count, is a 404 or was never sent', async () => {
+    const late = newBooks({ rows: ['sub_1'], written: 0 })
+    await late.record([of('sub_1', 'a')])
+    const notFound = newBooks({ rows: ['sub_1'], before: [stored()] })
+    await notFound.record([result({ status: 404 }), result('released', { deliveryId: 'b' })])
+    expect([late.seen.reset, notFound.seen.reset, notFound.seen.rowsAsked]).toEqual([[], [], []])
+  })
+})
+
+describe('the check of results', () => {
+  it.each<[string, AttemptResult, string, string]>([
+    ['status 99', result({ status: 99 }), '/results/0/response/status', 'minimum'],
+    ['status 600', result({ status: 600 }), '/results/0/response/status', 'maximum'],
+    [
+      'attempt 0',
+      result({ status: 200 }, { claimed: { attemptNumber: 0, subscriptionId: 's' } }),
+      '/results/0/attemptNumber',
+      'minimum',
+    ],
+    [
+      'attempt 1001',
+      result('released', { claimed: { attemptNumber: 1001, subscriptionId: 's' } }),
+      '/results/0/attemptNumber',
+      'maximum',
+    ],
+  ])('refuses %s', async (_, one, path, rule) => {
+    const { record, seen } = newBooks()
+    await expect(record([one])).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED, issues: [{ path, rule }] })
+    expect(seen.settled).toEqual([])
+  })
+
+  it('takes a thousand results and refuses one more', async () => {
+    const many = Array.from({ length: 1001 }, (_, index) =>
+      result({ reason: 'timeout' }, { deliveryId: `dlv_${index}` }),
+    )
+    const { record, seen } = newBooks()
+    await expect(record(many)).rejects.toMatchObject({ issues: [{ path: '/results', rule: 'maxItems' }] })
+    expect(await record(many.slice(1))).toHaveLength(1000)
+    const claimed = { attemptNumber: 1000, subscriptionId: 's' }
+    await record([result({ status: 599 }, { claimed }), result({ status: 100 }, { deliveryId: 'b' })])
+    expect(seen.settled).toHaveLength(1002)
+  })
+})

@@ -1,0 +1,223 @@
+import { randomUUID } from 'node:crypto'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
+import { type FieldIssue, ServiceError } from '../errors.ts'
+import type { PlannedIds } from '../keys/planned-ids.ts'
+import type { SecretBox } from '../keys/secret-box.ts'
+import { leadFieldName } from '../leads/leads.ts'
+import { field, integer, validate } from '../rules.ts'
+import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
+import type { DeliveryHolds } from './delivery-holds.ts'
+import type { DeliveryStore } from './delivery-store.ts'
+import {
+  auditMax,
+  type LeadSubscription,
+  type LeadSubscriptionStore,
+  type SubscriptionAuditEntry,
+  type SubscriptionStatus,
+} from './lead-subscription-store.ts'
+import type { LiveSubscriptions } from './live-subscriptions.ts'
+import { defaultOverlapSeconds, liveSecrets, newWebhookSecret, rotatedSecrets } from './webhook-secrets.ts'
+
+/** Who asks: its name for the record, and the one workspace that it may act for, where there is one. */
+export interface Requester {
+  subject: string
+  workspaceId?: string
+}
+
+export interface SubscriptionSettings {
+  destinationUrl?: string
+  mappedFields?: string[]
+  automatic?: boolean
+  status?: SubscriptionStatus
+}
+
+export interface SubscriptionView {
+  subscription: LeadSubscription
+  heldDeliveries: number
+}
+
+/** Whether every address that a destination resolves to is allowed. Never says why not. */
+export type JudgeDestination = (url: URL) => Promise<boolean>
+
+/** A new secret, shown once: `secret` answers it again to a repeat of the operation. */
+export type MadeSecret = SubscriptionView & { secretId: string }
+
+/** Each write takes the name of its operation, as those of `Workspaces` do. */
+export interface LeadSubscriptions {
+  /** Errors: `NotFound`, `ValidationFailed`. */
+  create(
+    settings: { workspaceId: string; destinationUrl: string; mappedFields: string[]; automatic: boolean },
+    by: Requester,
+    operation?: string,
+  ): Promise<MadeSecret>
+  /** Sets the fields that are given and no other. Errors: `SubscriptionNotFound`, `ValidationFailed`. */
+  update(
+    subscriptionId: string,
+    settings: SubscriptionSettings,
+    by: Requester,
+    operation?: string,
+  ): Promise<SubscriptionView>
+  /**
+   * `overlapSeconds`: how long the secret before goes on signing.
+   * Errors: `SubscriptionNotFound`, `ValidationFailed`, `RateLimited` while too many secrets sign.
+   */
+  rotateSecret(
+    subscriptionId: string,
+    overlapSeconds: number | undefined,
+    by: Requester,
+    operation?: string,
+  ): Promise<MadeSecret>
+  /** A secret that signs now. Errors: `IdempotencyConflict` when it has ended, so that nobody is given a dead one. */
+  secret(subscription: LeadSubscription, secretId: string): string
+  /** With who did what, the newest first. Errors: `SubscriptionNotFound`. */
+  get(subscriptionId: string, by: Requester): Promise<SubscriptionView & { audit: SubscriptionAuditEntry[] }>
+  /** The newest first. */
+  list(workspaceId: string): Promise<SubscriptionView[]>
+}
+
+const maxMapped = 50
+const maxListed = 1000
+
+export function createLeadSubscriptions(dependencies: {
+  store: LeadSubscriptionStore
+  deliveries: Pick<DeliveryStore, 'requests'>
+  holds: Pick<DeliveryHolds, 'followStatus' | 'heldCounts'>
+  liveSubscriptions: Pick<LiveSubscriptions, 'changed'>
+  workspaceStore: Pick<WorkspaceStore, 'findWorkspace'>
+  secretBox: SecretBox
+  plannedIds: PlannedIds
+  judgeDestination: JudgeDestination
+  now: () => number
+}): LeadSubscriptions {
+  const { store, deliveries, holds, liveSubscriptions, workspaceStore, now } = dependencies
+  const { secretBox, plannedIds, judgeDestination } = dependencies
+
+  async function find(subscriptionId: string, { workspaceId }: Requester): Promise<LeadSubscription> {
+    const [found] = await store.find([subscriptionId])
+    if (!found || (workspaceId !== undefined && found.workspaceId !== workspaceId)) {
+      throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
+    }
+    return found
+  }
+
+  async function view(subscriptionId: string, by: Requester): Promise<SubscriptionView> {
+    const [subscription, counts] = await Promise.all([find(subscriptionId, by), holds.heldCounts([subscriptionId])])
+    return { subscription, heldDeliveries: counts.get(subscriptionId) ?? 0 }
+  }
+
+  async function validateSettings({ destinationUrl, mappedFields }: SubscriptionSettings) {
+    validate(field('/destinationUrl', destinationUrl, destinationShape), ...mappingIssues(mappedFields ?? []))
+    const url = destinationUrl === undefined ? undefined : parseDestinationUrl(destinationUrl)
+    if (url && !(await judgeDestination(url))) {
+      throw new ServiceError(ErrorCode.VALIDATION_FAILED, {
+        issues: [{ path: '/destinationUrl', rule: 'publicAddress' }],
+      })
+    }
+  }
+
+  return {
+    async create({ workspaceId, destinationUrl, mappedFields, automatic }, by, operation = randomUUID()) {
+      if (by.workspaceId !== undefined && by.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
+      if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
+      await validateSettings({ destinationUrl, mappedFields })
+      const at = new Date(now())
+      const subscriptionId = plannedIds('sub', operation)
+      const secretId = plannedIds('key', operation)
+      await store.insert({
+        subscriptionId,
+        workspaceId,
+        destinationUrl,
+        mappedFields,
+        automatic,
+        status: 'enabled',
+        secrets: [newWebhookSecret(secretBox, at, secretId).kept],
+        notFound: [],
+        judgedSince: at,
+        audit: [{ at, actor: by.subject, action: 'created' }],
+        createdAt: at,
+        updatedAt: at,
+      })
+      return { ...(await view(subscriptionId, by)), secretId }
+    },
+
+    async update(subscriptionId, settings, by, operation = randomUUID()) {
+      await find(subscriptionId, by)
+      await validateSettings(settings)
+      const { status, ...changes } = settings
+      const entry = { at: new Date(now()), actor: by.subject }
+      if (Object.keys(changes).length > 0) {
+        const judged = changes.destinationUrl === undefined ? {} : { judgedSince: entry.at }
+        const updated = { ...entry, action: 'updated' as const }
+        await store.update(subscriptionId, { ...changes, ...judged }, updated, `${operation} settings`)
+      }
+      const statusOperation = `${operation} status`
+      if (status === 'enabled') await store.enable(subscriptionId, { ...entry, action: 'enabled' }, statusOperation)
+      if (status === 'disabled') {
+        const disabled = { ...entry, action: 'disabled' as const, disabledReason: 'operator' as const }
+        await store.disable(subscriptionId, 'operator', disabled, { operation: statusOperation })
+      }
+      await liveSubscriptions.changed(subscriptionId)
+      // If this process dies before it is done, `DeliveryHolds.reconcile` does it.
+      if (status) await holds.followStatus(subscriptionId)
+      return view(subscriptionId, by)
+    },
+
+    async rotateSecret(subscriptionId, overlapSeconds = defaultOverlapSeconds, by, operation = randomUUID()) {
+      let subscription = await find(subscriptionId, by)
+      validate(field('/overlapSeconds', overlapSeconds, integer(0, 7 * defaultOverlapSeconds)))
+      const seen = subscription.secrets
+      const secretId = plannedIds('key', operation)
+      // Each turn that fails means that another write succeeded.
+      const tryOnce = (read: LeadSubscription) => {
+        const at = new Date(now())
+        const { kept } = newWebhookSecret(secretBox, at, secretId)
+        const secrets = rotatedSecrets(read.secrets, kept, { seen, overlapSeconds })
+        return store.replaceSecrets(read, secrets, { at, actor: by.subject, action: 'secret_rotated' }, operation)
+      }
+      while (!(await tryOnce(subscription))) subscription = await find(subscriptionId, by)
+      await liveSubscriptions.changed(subscriptionId)
+      return { ...(await view(subscriptionId, by)), secretId }
+    },
+
+    secret({ secrets }, secretId) {
+      const found = liveSecrets(secrets, new Date(now())).find((secret) => secret.secretId === secretId)
+      if (!found) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+      return secretBox.open(found.sealed)
+    },
+
+    async get(subscriptionId, by) {
+      const [found, requests] = await Promise.all([
+        view(subscriptionId, by),
+        deliveries.requests(subscriptionId, auditMax),
+      ])
+      const audit = [...found.subscription.audit, ...requests].sort((a, b) => b.at.getTime() - a.at.getTime())
+      return { ...found, audit: audit.slice(0, auditMax) }
+    },
+
+    async list(workspaceId) {
+      const found = await store.list(workspaceId, maxListed)
+      const counts = await holds.heldCounts(found.map(({ subscriptionId }) => subscriptionId))
+      return found.map((subscription) => ({
+        subscription,
+        heldDeliveries: counts.get(subscription.subscriptionId) ?? 0,
+      }))
+    },
+  }
+}
+
+function destinationShape(value: string): string | undefined {
+  if (value.length > 2048) return 'maxLength'
+  return parseDestinationUrl(value) ? undefined : 'format'
+}
+
+function mappingIssues(names: string[]): (FieldIssue | undefined)[] {
+  if (names.length > maxMapped) return [{ path: '/mappedFields', rule: 'maxItems' }]
+  return names.map((name, index) =>
+    field(`/mappedFields/${index}`, name, () => {
+      // The lead's own reference bears that name.
+      if (!leadFieldName.test(name) || name === 'reference') return 'pattern'
+      return names.indexOf(name) === index ? undefined : 'uniqueItems'
+    }),
+  )
+}

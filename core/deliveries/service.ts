@@ -1,0 +1,173 @@
+import { readAtScrape } from '../../platform/observability/metrics.ts'
+import { createRecurring, type Recurring } from '../concurrency/recurring.ts'
+import type { ConversationService } from '../conversations/service.ts'
+import type { CoreKit } from '../kit.ts'
+import { createLeadFanOut, type LeadFanOut } from '../leads/lead-fan-out.ts'
+import { createLeads, type Leads } from '../leads/leads.ts'
+import type { LogService } from '../log/service.ts'
+import type { VisitorService } from '../visitors/service.ts'
+import { createDeliveries, type Deliveries } from './deliveries.ts'
+import { type ClaimRequest, createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
+import { createDeliveryHolds, type DeliveryHolds } from './delivery-holds.ts'
+import { createDeliveryIntake } from './delivery-intake.ts'
+import { createDeliveryResults, type DeliveryResults } from './delivery-results.ts'
+import { createDeliveryVerdicts, type DeliveryVerdicts } from './delivery-verdicts.ts'
+import { createDeliveryWork, type DeliveryWork } from './delivery-work.ts'
+import { createLeadSubscriptions, type JudgeDestination, type LeadSubscriptions } from './lead-subscriptions.ts'
+import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
+import { type ClaimedDelivery, createReadyRequests } from './ready-requests.ts'
+
+/** Leads and their deliveries, from the capture of a lead to the destination. */
+export interface DeliveryService {
+  leads: Leads
+  leadFanOut: LeadFanOut
+  leadSubscriptions: LeadSubscriptions
+  deliveries: Deliveries
+  deliveryClaims: DeliveryClaims
+  deliveryResults: DeliveryResults
+  deliveryHolds: DeliveryHolds
+  deliveryVerdicts: DeliveryVerdicts
+  deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest>
+  liveSubscriptions: LiveSubscriptions
+  jobs: Recurring[]
+  /** Wakes every waiting worker, so that their calls end. */
+  close(): void
+}
+
+/** What the cores wake each other with when there is something to deliver. */
+export const deliveryWorkHint = 'lead-deliveries'
+
+/** How often deliveries are made to agree with subscriptions and leads, where a process died in between, in milliseconds. */
+const reconcileEveryMs = 5000
+const dueCountedMax = 1000
+
+export function createDeliveryService(
+  { config, stores, bus, secretBox, plannedIds, metrics, logger, now, random }: CoreKit,
+  { wakeups }: LogService,
+  { visitorAccess: access }: VisitorService,
+  { conversationAccess }: ConversationService,
+  judgeDestination: JudgeDestination,
+): DeliveryService {
+  const {
+    leads: leadStore,
+    leadSubscriptions: subscriptionStore,
+    deliveries: deliveryStore,
+    deliveryHolds: holdStore,
+    deliveryQueue: queue,
+    workspaces: workspaceStore,
+  } = stores
+  const liveSubscriptions = createLiveSubscriptions({ store: subscriptionStore, bus, wakeups, now })
+  const deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest> = createDeliveryWork(now)
+  const requests = createReadyRequests({ secretBox, logger, now })
+  const retentionDays = config.DELIVERY_RETENTION_DAYS
+  const settings = { bodyMaxBytes: config.WEBHOOK_BODY_MAX_BYTES, retentionDays }
+  const leaseMs = config.DELIVERY_LEASE_MS
+
+  bus.on('changed', (ids) => {
+    if (ids.includes(deliveryWorkHint)) deliveryWork.announce()
+  })
+  bus.on('gap', deliveryWork.announce)
+
+  // Reads a bounded number of index entries, whatever the length of the queue.
+  readAtScrape([metrics.deliveriesDue, metrics.oldestDueAge], async () => {
+    const due = (await queue.upcoming(dueCountedMax)).filter(({ dueAt }) => dueAt.getTime() <= now())
+    const [oldest] = due
+    return [due.length, oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000]
+  })
+
+  /** A hint, also to this process itself: losing one costs a second. */
+  function announce() {
+    wakeups
+      .stateChanged(deliveryWorkHint)
+      .catch((error: Error) => logger.warn({ reason: error.name }, 'wake-up not written'))
+  }
+
+  const holds = createDeliveryHolds({ store: holdStore, subscriptions: subscriptionStore, announce, now })
+  const verdicts = createDeliveryVerdicts({
+    store: holdStore,
+    subscriptions: subscriptionStore,
+    liveSubscriptions,
+    holds,
+    now,
+  })
+  const intake = createDeliveryIntake({
+    store: deliveryStore,
+    queue,
+    work: deliveryWork,
+    requests,
+    announce,
+    logger,
+    settings: { leaseMs },
+    now,
+  })
+  const fanOut = createLeadFanOut({
+    leads: leadStore,
+    intake,
+    subscriptions: subscriptionStore,
+    liveSubscriptions,
+    logger,
+    settings,
+    now,
+  })
+
+  // One job each, so that a failure of one does not stop the others.
+  const jobs = [
+    { name: 'sending leads on', run: fanOut.finish },
+    { name: 'judging subscriptions', run: verdicts.executeForgotten },
+    { name: 'holding and releasing deliveries', run: holds.reconcile },
+  ]
+
+  return {
+    leads: createLeads({ store: leadStore, fanOut, workspaceStore, conversationAccess, access, plannedIds, now }),
+    leadFanOut: fanOut,
+    leadSubscriptions: createLeadSubscriptions({
+      workspaceStore,
+      secretBox,
+      plannedIds,
+      judgeDestination,
+      now,
+      store: subscriptionStore,
+      deliveries: deliveryStore,
+      liveSubscriptions,
+      holds,
+    }),
+    deliveries: createDeliveries({
+      store: deliveryStore,
+      intake,
+      leads: leadStore,
+      liveSubscriptions,
+      announce,
+      settings,
+      now,
+    }),
+    deliveryClaims: createDeliveryClaims({
+      queue,
+      holds,
+      work: deliveryWork,
+      requests,
+      isCurrent: wakeups.isCurrent,
+      metrics,
+      settings: { leaseMs, deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS },
+      now,
+      random,
+    }),
+    deliveryResults: createDeliveryResults({
+      queue,
+      subscriptions: subscriptionStore,
+      liveSubscriptions,
+      verdicts,
+      announce,
+      metrics,
+      logger,
+      settings: { retentionDays },
+      now,
+      random,
+    }),
+    deliveryHolds: holds,
+    deliveryVerdicts: verdicts,
+    deliveryWork,
+    liveSubscriptions,
+    close: deliveryWork.close,
+    jobs: jobs.map((job) => createRecurring({ ...job, everyMs: reconcileEveryMs, logger })),
+  }
+}

@@ -1,0 +1,235 @@
+import { createClient, type Transport } from '@connectrpc/connect'
+import { pino } from 'pino'
+import { afterAll } from 'vitest'
+import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { until } from '../../test/support/until.ts'
+import { type CoreConfig, readCoreConfig } from '../config.ts'
+import { type CoreContext, createCoreContext } from '../context.ts'
+import { type Collections, type Database, openDatabase } from '../database/database.ts'
+import { parseSecretKeys } from '../secrets.ts'
+import { inMemoryTransport } from '../server.ts'
+
+export const operatorScopes = [
+  'leads:read',
+  'leads:write',
+  'leads:deliver',
+  'subscriptions:read',
+  'subscriptions:write',
+]
+
+const writing = new Set([
+  'insertOne',
+  'insertMany',
+  'updateOne',
+  'updateMany',
+  'findOneAndUpdate',
+  'replaceOne',
+  'deleteOne',
+  'bulkWrite',
+])
+
+/** Two cores over one database, called through Connect, with clock and chance in the test's hand. At the file's top level. */
+export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfig> } = {}) {
+  const { uri, name } = testDatabase()
+  const cores: CoreContext[] = []
+  let skew = 0
+  let calls = 0
+  const chance = { value: 0 }
+  const now = () => Date.now() + skew
+
+  afterAll(async () => {
+    for (const core of cores) await core.stop()
+  })
+
+  const openCore = (database: Database, random = () => chance.value) =>
+    createCoreContext({
+      config: { ...readCoreConfig({}), ...settings },
+      secretKeys: parseSecretKeys(`k1:${Buffer.alloc(32, 7).toString('base64')}`),
+      database,
+      logger: pino({ level: 'silent' }),
+      now,
+      random,
+      judgeDestination: async ({ hostname }) => !hostname.endsWith('.internal.example'),
+    })
+
+  /** Made once for each core: it holds every service. */
+  const transports = new Map<CoreContext, Transport>()
+  function transportOf(core: CoreContext): Transport {
+    const transport = transports.get(core) ?? inMemoryTransport(core)
+    transports.set(core, transport)
+    return transport
+  }
+
+  async function client(core: CoreContext, scopes: string[], workspaceId?: string, subject = 'ada') {
+    const token = await core.access.issue({ subject, scopes, ...(workspaceId === undefined ? {} : { workspaceId }) })
+    const transport = transportOf(core)
+    return createClient(LeadService, {
+      unary: (method, signal, timeout, header, input, values) => {
+        const headers = new Headers(header)
+        headers.set('authorization', `Bearer ${token}`)
+        return transport.unary(method, signal, timeout, headers, input, values)
+      },
+      stream: () => Promise.reject(new Error('no streams here')),
+    })
+  }
+
+  return {
+    uri,
+    name,
+    now,
+    chance,
+    cores,
+    client,
+    advance(ms: number) {
+      skew += ms
+    },
+
+    /** With `started` the cores follow each other and run their chores, as processes do. */
+    async open({ started = false, count = 2 } = {}) {
+      for (let index = 0; index < count; index += 1) {
+        const core = openCore(await openDatabase({ uri, name, timeoutMs: 10_000 }))
+        if (started) core.start()
+        cores.push(core)
+      }
+      return cores
+    },
+
+    /** Nothing is left to deliver. */
+    async clear() {
+      await cores[0]?.database.collections.deliveries.deleteMany({})
+    },
+
+    /** A workspace with one lead and one subscription, and what its operator and a worker call. */
+    async newScene(more: { mappedFields?: string[]; automatic?: boolean; fields?: Record<string, string> } = {}) {
+      const [core] = cores
+      if (!core) throw new Error('open first')
+      const { workspaceId } = await core.workspaces.createWorkspace('Shop')
+      const operator = await client(core, operatorScopes, workspaceId)
+      const { subscriptionId, secret } = await operator.createSubscription({
+        destinationUrl: 'https://crm.example/leads',
+        mappedFields: more.mappedFields ?? ['name'],
+        automatic: more.automatic ?? false,
+      })
+      const { leadId } = await operator.captureLead({ source: 'test', fields: more.fields ?? { name: 'Mia' } })
+      const scene = {
+        workspaceId,
+        operator,
+        subscriptionId,
+        secret,
+        leadId,
+        async send(idempotencyKey = `key-${++calls}`, lead = leadId) {
+          const { attempt } = await operator.createDeliveryAttempt({ leadId: lead, subscriptionId, idempotencyKey })
+          if (!attempt) throw new Error('no attempt')
+          return attempt
+        },
+        attempts: async (deliveryId: string) => (await operator.listDeliveryAttempts({ deliveryId })).attempts,
+        subscription: async () => (await operator.getSubscription({ subscriptionId })).subscription!,
+      }
+      return scene
+    },
+
+    async worker(core = cores[0]!, workerId = 'worker') {
+      const calls = await client(core, ['deliveries:work'])
+      const claim = async (
+        more: {
+          limit?: number
+          perDestination?: number
+          underWay?: Record<string, number>
+          waitMs?: number
+          onlyNew?: boolean
+        } = {},
+        signal?: AbortSignal,
+      ) =>
+        (
+          await calls.claimDeliveries(
+            { workerId, limit: 100, perDestination: 100, ...more },
+            signal ? { signal } : undefined,
+          )
+        ).deliveries
+      const answer = async (
+        { deliveryId, attemptId, claimId }: ClaimedDelivery,
+        status: number,
+        retryAfterMs?: number,
+      ) => {
+        const value = { status, ...(retryAfterMs === undefined ? {} : { retryAfterMs: BigInt(retryAfterMs) }) }
+        const outcome = { case: 'response' as const, value }
+        const { recorded } = await calls.recordAttempts({
+          results: [{ deliveryId, attemptId, claimId, durationMs: 12, outcome }],
+        })
+        return recorded[0]?.counted
+      }
+      return {
+        calls,
+        claim,
+        answer,
+        /** Answers all of them in one call; how many of the results count. */
+        async answerAll(claimed: ClaimedDelivery[], status: number) {
+          const results = claimed.map(({ deliveryId, attemptId, claimId }) => ({
+            deliveryId,
+            attemptId,
+            claimId,
+            outcome: { case: 'response' as const, value: { status } },
+          }))
+          const { recorded } = await calls.recordAttempts({ results })
+          return recorded.filter(({ counted }) => counted).length
+        },
+        /** Claims what there is and answers each with the status; how many there were. */
+        async drain(status = 200) {
+          const claimed = await claim()
+          for (const delivery of claimed) await answer(delivery, status)
+          return claimed.length
+        },
+      }
+    },
+
+    /** Resolves once a worker waits on the core for what is new. */
+    waitingWorker: (core = cores[0]!) =>
+      until('a worker to wait', () => {
+        const waiting = core.deliveryWork.takeWaiting(({ onlyNew }) => onlyNew)
+        // It goes on waiting.
+        waiting?.answer(undefined)
+        return waiting
+      }),
+
+    /** A core that tells of each call of the database before it is made; where `onCall` throws, it fails. */
+    watchedCore(onCall: (collection: string, method: string) => void): CoreContext {
+      const { database } = cores[0]!
+      const collections = Object.entries(database.collections).map(([collectionName, collection]) => [
+        collectionName,
+        new Proxy(collection, {
+          get(target, property) {
+            const value = Reflect.get(target, property)
+            if (typeof value !== 'function') return value
+            return (...call: unknown[]) => {
+              try {
+                onCall(collectionName, String(property))
+              } catch (error) {
+                return Promise.reject(error)
+              }
+              return value.apply(target, call)
+            }
+          },
+        }),
+      ])
+      return openCore({
+        ...database,
+        collections: Object.fromEntries(collections) as Collections,
+        close: async () => {},
+      })
+    },
+
+    /** A core that dies after so many writes: none after that reaches the database. */
+    mortalCore(writes: number): CoreContext {
+      let left = writes
+      return this.watchedCore((collection, method) => {
+        if (!writing.has(method) || collection === 'wakeups') return
+        if (left <= 0) throw new Error('dead')
+        left -= 1
+      })
+    },
+  }
+}
+
+export type TestDeliveries = ReturnType<typeof testDeliveries>

@@ -1,0 +1,39 @@
+import { MongoClient } from 'mongodb'
+import { afterAll, expect, it } from 'vitest'
+import { startLink } from '../../test/support/link.ts'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { openDatabase } from '../database/database.ts'
+import { createEventStore } from './event-store.ts'
+import type { LogEvent } from './model.ts'
+
+const { uri, name } = testDatabase()
+const closing: (() => Promise<unknown>)[] = []
+afterAll(async () => {
+  for (const close of closing) await close()
+})
+
+it('an insert that never reached the database fails, and passes for nothing else', async () => {
+  const link = await startLink(decodeURIComponent(new URL(uri).host))
+  closing.push(link.close)
+  const database = await openDatabase({
+    uri: `mongodb://127.0.0.1:${link.port}/?directConnection=true`,
+    name,
+    timeoutMs: 3_000,
+  })
+  closing.unshift(database.close)
+  const store = createEventStore(database.collections)
+  const event = (sequence: number): LogEvent => ({
+    conversationId: 'cnv_1',
+    sequence,
+    type: 'message.accepted',
+    occurredAt: new Date(0),
+  })
+  expect(await store.insert([event(1)])).toEqual(['inserted'])
+  link.cut()
+  await expect(store.insert([event(2)])).rejects.toThrow()
+  link.mend()
+
+  const direct = new MongoClient(uri)
+  closing.unshift(() => direct.close())
+  expect(await direct.db(name).collection('events').distinct('sequence')).toEqual([1])
+})

@@ -1,0 +1,76 @@
+import { type Collection, MongoClient, ObjectId } from 'mongodb'
+import { afterAll, expect, it } from 'vitest'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { openDatabase } from '../database/database.ts'
+import { type CaughtUp, createWakeupStore, type WakeupDocument } from './wakeup-store.ts'
+
+const { uri, name } = testDatabase()
+const client = new MongoClient(uri, { monitorCommands: true })
+afterAll(() => client.close())
+
+const isCaughtUp = (each: WakeupDocument | CaughtUp): each is CaughtUp => 'asOf' in each
+
+/** A replica set whose cursor is on one server, and whose primary may be another one. */
+function newReplicaSet() {
+  const set = { onCursor: [] as ObjectId[], onPrimary: [] as ObjectId[] }
+  let taken = 0
+  const cursor = {
+    closed: false,
+    bufferedCount: () => 0,
+    close: async () => {},
+    async tryNext() {
+      const _id = set.onCursor[taken]
+      await new Promise(setImmediate)
+      if (_id === undefined) return null
+      taken += 1
+      return { _id, from: 'another', heads: [], changed: [String(_id)], at: new Date() }
+    },
+  }
+  const newest = { sort: () => newest, limit: () => newest, toArray: async () => [{ _id: set.onPrimary.at(-1) }] }
+  const wakeups = {
+    writeConcern: { w: 'majority' },
+    insertOne: async () => {},
+    find: (_: object, options: object) => ('readConcern' in options ? newest : cursor),
+  }
+  return { set, store: createWakeupStore({ wakeups: wakeups as unknown as Collection<WakeupDocument> }) }
+}
+
+it('is caught up only with what the primary has, not with a server that was the primary', async () => {
+  const { set, store } = newReplicaSet()
+  const [one, two] = [new ObjectId(), new ObjectId()]
+  set.onCursor = [one]
+  set.onPrimary = [one]
+  let time = 0
+  const stopping = new AbortController()
+  const asOf: number[] = []
+  const heard: string[] = []
+  for await (const each of store.follow(stopping.signal, () => time)) {
+    if (!isCaughtUp(each)) heard.push(...each.changed)
+    else asOf.push(each.asOf)
+    time += 100
+    // From now on another server takes the writes.
+    if (asOf.length === 3) set.onPrimary = [one, two]
+    if (asOf.length > 3 && time > 3_000) set.onCursor = [one, two]
+    if (heard.length === 2 && asOf.at(-1)! > 3_000) stopping.abort()
+  }
+  const frozen = asOf.filter((each) => each < 1_000)
+  expect(new Set(asOf.filter((each) => each >= 1_000).map((each) => each > 2_000))).toEqual(new Set([true]))
+  expect(frozen.length).toBeGreaterThan(10)
+})
+
+it('asks a replica set’s primary with a read that a majority confirms', async () => {
+  await (await openDatabase({ uri, name, timeoutMs: 5000 })).close()
+  const concerns: unknown[] = []
+  client.on('commandStarted', ({ command }) => {
+    if (command.find === 'wakeups' && command.sort) concerns.push(command.readConcern)
+  })
+  const wakeups = client.db(name, { writeConcern: { w: 'majority' } }).collection<WakeupDocument>('wakeups')
+  const stopping = new AbortController()
+  const following = (async () => {
+    for await (const _ of createWakeupStore({ wakeups }).follow(stopping.signal, () => performance.now()));
+  })()
+  await expect.poll(() => concerns.length).toBeGreaterThan(0)
+  stopping.abort()
+  await following.catch(() => {})
+  expect(concerns[0]).toEqual({ level: 'linearizable' })
+})

@@ -1,0 +1,153 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
+import {
+  CommandKind,
+  type CommandSchema,
+  CommandService,
+  type GetScreenshotResponseSchema,
+  type UploadHeader,
+  type UploadScreenshotRequest,
+} from '#proto/command/v1/command_pb.js'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { isFinal } from '../commands/command-states.ts'
+import type { Command } from '../commands/command-store.ts'
+import type { Operator } from '../commands/commands.ts'
+import type { ScreenshotUpload } from '../commands/screenshots.ts'
+import type { CoreContext } from '../context.ts'
+import { ServiceError } from '../errors.ts'
+import { callerOf } from './caller.ts'
+import { fromCredentials } from './visitor.ts'
+
+/** `service.command.v1.CommandService` over the domain. */
+export function commandService(router: ConnectRouter, { commands, commandDecisions, screenshots }: CoreContext): void {
+  router.service(CommandService, {
+    async requestNavigation({ sessionId, url, label, clientOperationId }, context) {
+      const request = { sessionId, url, ...given({ label, clientOperationId }) }
+      const { content, replayed } = await commands.requestNavigation(request, operatorOf(context))
+      return { command: toCommand(content), replayed }
+    },
+
+    async requestScreenshot({ sessionId, purpose, clientOperationId }, context) {
+      const request = { sessionId, ...given({ purpose, clientOperationId }) }
+      const { content, replayed } = await commands.requestScreenshot(request, operatorOf(context))
+      return { command: toCommand(content), replayed }
+    },
+
+    async cancelCommand({ commandId }, context) {
+      return { command: toCommand(await commands.cancel(commandId, operatorOf(context))) }
+    },
+
+    async getCommand({ commandId }, context) {
+      return { command: toCommand(await commands.find(commandId, callerOf(context).workspaceId)) }
+    },
+
+    async listCommands({ sessionId, limit }, context) {
+      const found = await commands.list(sessionId, limit, callerOf(context).workspaceId)
+      return { commands: found.map(toCommand) }
+    },
+
+    async *getScreenshot({ commandId }, context): AsyncGenerator<MessageInitShape<typeof GetScreenshotResponseSchema>> {
+      const { screenshot, chunks } = screenshots.open(await commands.find(commandId, callerOf(context).workspaceId))
+      const { contentType, byteLength, sha256 } = screenshot
+      yield { part: { case: 'header', value: { commandId, contentType, byteLength, sha256 } } }
+      for await (const chunk of chunks) yield { part: { case: 'chunk', value: chunk } }
+    },
+
+    async acknowledgeNavigation({ credentials, ...rest }) {
+      const { content, replayed } = await commandDecisions.acknowledgeNavigation({
+        ...rest,
+        credentials: fromCredentials(credentials),
+      })
+      return { ...content, replayed }
+    },
+
+    async acknowledgeScreenshot({ credentials, ...rest }) {
+      const { content, replayed } = await commandDecisions.acknowledgeScreenshot({
+        ...rest,
+        credentials: fromCredentials(credentials),
+      })
+      const { commandId, state, upload } = content
+      const terms = upload && {
+        maxBytes: upload.maxBytes,
+        contentTypes: [...upload.contentTypes],
+        expiresAt: timestampFromDate(upload.expiresAt),
+      }
+      return { requestId: commandId, state, ...(terms && { upload: terms }), replayed }
+    },
+
+    async uploadScreenshot(requests) {
+      const parts = requests[Symbol.asyncIterator]()
+      const first = await parts.next()
+      if (first.done || first.value.part.case !== 'header') throw misplaced('/header')
+      const { content, replayed } = await screenshots.upload(fromHeader(first.value.part.value), chunksOf(parts))
+      return { ...content, replayed }
+    },
+  })
+}
+
+function operatorOf(context: HandlerContext): Operator {
+  const { subject, workspaceId } = callerOf(context)
+  return { subject, ...(workspaceId === undefined ? {} : { workspaceId }) }
+}
+
+/** Without what is left out or empty. */
+function given<Fields extends Record<string, string | undefined>>(fields: Fields): { [K in keyof Fields]?: string } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value)) as { [K in keyof Fields]?: string }
+}
+
+function fromHeader({
+  credentials,
+  requestId,
+  contentType,
+  idempotencyKey,
+  byteLength,
+}: UploadHeader): ScreenshotUpload {
+  return {
+    credentials: fromCredentials(credentials),
+    requestId,
+    contentType,
+    idempotencyKey,
+    ...(byteLength === undefined ? {} : { byteLength: Number(byteLength) }),
+  }
+}
+
+/** Errors: `ValidationFailed` when they stop before the end that their sender knows of. */
+async function* chunksOf(parts: AsyncIterator<UploadScreenshotRequest>): AsyncGenerator<Uint8Array> {
+  let byteLength = 0
+  for (let next = await parts.next(); !next.done; next = await parts.next()) {
+    const { part } = next.value
+    if (part.case === 'end' && Number(part.value.byteLength) === byteLength) return
+    if (part.case !== 'chunk') throw misplaced('/chunk')
+    byteLength += part.value.length
+    yield part.value
+  }
+  throw misplaced('/end')
+}
+
+function misplaced(path: string): ServiceError {
+  return new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path, rule: 'required' }] })
+}
+
+function toCommand(command: Command): MessageInitShape<typeof CommandSchema> {
+  const { commandId, sessionId, kind, state, url, label, purpose, requestedBy, transitions, screenshot } = command
+  const outcome = transitions.findLast(({ by, state }) => by === 'visitor' && state !== 'uploaded')?.state
+  const last = transitions.at(-1)
+  return {
+    commandId,
+    sessionId,
+    kind: kind === 'navigation' ? CommandKind.NAVIGATION : CommandKind.SCREENSHOT,
+    state,
+    ...given({ url, label, purpose, outcome }),
+    requestedBy,
+    requestedAt: timestampFromDate(command.requestedAt),
+    expiresAt: timestampFromDate(command.expiresAt),
+    ...(last && isFinal(kind, state) ? { resolvedAt: timestampFromDate(last.at) } : {}),
+    ...(screenshot && {
+      byteLength: screenshot.byteLength,
+      sha256: screenshot.sha256,
+      contentType: screenshot.contentType,
+    }),
+    transitions: transitions.map(({ state, at, by }) => ({ state, at: timestampFromDate(at), by })),
+  }
+}

@@ -1,0 +1,71 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { ConnectRouter } from '@connectrpc/connect'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { FormKind, LeadService } from '#proto/lead/v1/lead_pb.js'
+import type { CoreContext } from '../context.ts'
+import { ServiceError } from '../errors.ts'
+import type { Lead } from '../leads/lead-store.ts'
+import { callerOf, requiredWorkspace } from './caller.ts'
+import { deliveryCalls, workerCalls } from './delivery-calls.ts'
+import { operatorWrites } from './operator-writes.ts'
+import { subscriptionCalls } from './subscription-calls.ts'
+import { fromCredentials } from './visitor.ts'
+
+/** `service.lead.v1.LeadService` over the domain. */
+export function leadService(router: ConnectRouter, core: CoreContext): void {
+  const { leads } = core
+  const once = operatorWrites(core)
+  router.service(LeadService, {
+    ...deliveryCalls(core),
+    ...workerCalls(core),
+    ...subscriptionCalls(core),
+
+    async captureLead(request, context) {
+      const { workspaceId, source, fields, conversationId } = request
+      const scope = callerOf(context).workspaceId
+      const lead = {
+        workspaceId: workspaceId || (scope ?? ''),
+        source,
+        fields,
+        ...(conversationId === undefined ? {} : { conversationId }),
+      }
+      return once(context, request, async (operation) => ({ leadId: await leads.capture(lead, scope, operation) }))
+    },
+
+    submitForm({ credentials, form, fields, idempotencyKey }) {
+      const kind = kinds[form]
+      if (!kind) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/form', rule: 'enum' }] })
+      return leads.submitForm({ credentials: fromCredentials(credentials), form: kind, fields, idempotencyKey })
+    },
+
+    async getLead({ leadId }, context) {
+      return { lead: toLead(await leads.find(leadId, callerOf(context).workspaceId)) }
+    },
+
+    async listLeads({ workspaceId, limit, pageToken }, context) {
+      const { leads: found, nextPageToken = '' } = await leads.list({
+        workspaceId: requiredWorkspace(context, workspaceId),
+        ...(limit === undefined ? {} : { limit }),
+        ...(pageToken === '' ? {} : { pageToken }),
+      })
+      return { leads: found.map(toLead), nextPageToken }
+    },
+  })
+}
+
+function toLead({ leadId, workspaceId, source, fields, conversationId, createdAt }: Lead) {
+  return {
+    leadId,
+    workspaceId,
+    source,
+    fields,
+    ...(conversationId === undefined ? {} : { conversationId }),
+    createdAt: timestampFromDate(createdAt),
+  }
+}
+
+const kinds = {
+  [FormKind.UNSPECIFIED]: undefined,
+  [FormKind.PRE_CHAT]: 'preChat',
+  [FormKind.OFFLINE]: 'offline',
+} as const

@@ -1,0 +1,142 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { ServiceImpl } from '@connectrpc/connect'
+import type { LeadService } from '#proto/lead/v1/lead_pb.js'
+import {
+  DisabledReason,
+  type SubscriptionAuditSchema,
+  type SubscriptionSchema,
+  SubscriptionStatus,
+} from '#proto/lead/v1/subscription_pb.js'
+import type { CoreContext } from '../context.ts'
+import type { SubscriptionAuditEntry } from '../deliveries/lead-subscription-store.ts'
+import type { Requester, SubscriptionView } from '../deliveries/lead-subscriptions.ts'
+import { liveSecrets, maskedSecret } from '../deliveries/webhook-secrets.ts'
+import { callerOf, requiredWorkspace } from './caller.ts'
+import { operatorWrites } from './operator-writes.ts'
+
+type Calls = ServiceImpl<typeof LeadService>
+
+/** Where leads go. */
+export function subscriptionCalls(
+  core: CoreContext,
+): Pick<
+  Calls,
+  'createSubscription' | 'updateSubscription' | 'rotateSubscriptionSecret' | 'getSubscription' | 'listSubscriptions'
+> {
+  const { leadSubscriptions, now } = core
+  const once = operatorWrites(core)
+  const shown = (view: SubscriptionView) => toSubscription(view, new Date(now()))
+
+  /** As it stands now, with the secret that a write made. */
+  async function withSecret({ subscriptionId, secretId }: { subscriptionId: string; secretId: string }, by: Requester) {
+    const { audit: _, ...view } = await leadSubscriptions.get(subscriptionId, by)
+    return { secret: leadSubscriptions.secret(view.subscription, secretId), subscription: shown(view) }
+  }
+
+  return {
+    async createSubscription(request, context) {
+      const { destinationUrl, mappedFields, automatic } = request
+      const by = callerOf(context)
+      const workspaceId = requiredWorkspace(context, request.workspaceId)
+      const made = await once(context, request, async (operation) => {
+        const settings = { workspaceId, destinationUrl, mappedFields, automatic }
+        const { subscription, secretId } = await leadSubscriptions.create(settings, by, operation)
+        return { subscriptionId: subscription.subscriptionId, secretId }
+      })
+      return { subscriptionId: made.subscriptionId, ...(await withSecret(made, by)) }
+    },
+
+    async updateSubscription(request, context) {
+      const { subscriptionId, destinationUrl, mappedFields, status, automatic } = request
+      const by = callerOf(context)
+      const named = statusNames[status]
+      const settings = {
+        ...(destinationUrl === undefined ? {} : { destinationUrl }),
+        ...(mappedFields && { mappedFields: mappedFields.names }),
+        ...(automatic === undefined ? {} : { automatic }),
+        ...(named && { status: named }),
+      }
+      await once(context, request, async (operation) => {
+        await leadSubscriptions.update(subscriptionId, settings, by, operation)
+        return { subscriptionId }
+      })
+      return { subscription: shown(await leadSubscriptions.get(subscriptionId, by)) }
+    },
+
+    async rotateSubscriptionSecret(request, context) {
+      const { subscriptionId, overlapSeconds } = request
+      const by = callerOf(context)
+      const { secretId } = await once(context, request, async (operation) => ({
+        secretId: (await leadSubscriptions.rotateSecret(subscriptionId, overlapSeconds, by, operation)).secretId,
+      }))
+      return withSecret({ subscriptionId, secretId }, by)
+    },
+
+    async getSubscription({ subscriptionId }, context) {
+      const { audit, ...view } = await leadSubscriptions.get(subscriptionId, callerOf(context))
+      return { subscription: shown(view), audit: audit.map(toAudit) }
+    },
+
+    async listSubscriptions({ workspaceId }, context) {
+      const found = await leadSubscriptions.list(requiredWorkspace(context, workspaceId))
+      return { subscriptions: found.map(shown) }
+    },
+  }
+}
+
+const statusNames = {
+  [SubscriptionStatus.UNSPECIFIED]: undefined,
+  [SubscriptionStatus.ENABLED]: 'enabled',
+  [SubscriptionStatus.DISABLED]: 'disabled',
+} as const
+
+const statuses = { enabled: SubscriptionStatus.ENABLED, disabled: SubscriptionStatus.DISABLED }
+
+const reasons = {
+  operator: DisabledReason.OPERATOR,
+  rejected_auth: DisabledReason.REJECTED_AUTH,
+  gone: DisabledReason.GONE,
+}
+
+function toSubscription(
+  { subscription, heldDeliveries }: SubscriptionView,
+  at: Date,
+): MessageInitShape<typeof SubscriptionSchema> {
+  const { subscriptionId, workspaceId, destinationUrl, mappedFields, automatic, status } = subscription
+  const { disabledReason, secrets, createdAt, updatedAt } = subscription
+  return {
+    subscriptionId,
+    workspaceId,
+    destinationUrl,
+    mappedFields,
+    automatic,
+    status: statuses[status],
+    ...(disabledReason && { disabledReason: reasons[disabledReason] }),
+    secrets: liveSecrets(secrets, at).map((secret) => ({
+      secretId: secret.secretId,
+      masked: maskedSecret(secret),
+      createdAt: timestampFromDate(secret.createdAt),
+      ...(secret.expiresAt && { expiresAt: timestampFromDate(secret.expiresAt) }),
+    })),
+    createdAt: timestampFromDate(createdAt),
+    updatedAt: timestampFromDate(updatedAt),
+    heldDeliveries,
+  }
+}
+
+function toAudit({
+  at,
+  actor,
+  action,
+  attemptId = '',
+  disabledReason,
+}: SubscriptionAuditEntry): MessageInitShape<typeof SubscriptionAuditSchema> {
+  return {
+    at: timestampFromDate(at),
+    actor,
+    action,
+    attemptId,
+    ...(disabledReason && { disabledReason: reasons[disabledReason] }),
+  }
+}

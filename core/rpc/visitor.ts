@@ -1,0 +1,27 @@
+import { create } from '@bufbuild/protobuf'
+import {
+  type PageContext as PageContextMessage,
+  PageContextSchema,
+  type VisitorCredentials as VisitorCredentialsMessage,
+} from '#proto/session/v1/visitor_pb.js'
+import type { PageContext } from '../visitors/page-context.ts'
+import type { VisitorCredentials } from '../visitors/visitor-access.ts'
+
+export function fromCredentials(message: VisitorCredentialsMessage | undefined): VisitorCredentials {
+  return { accessGrant: message?.accessGrant ?? '', origin: message?.origin ?? '' }
+}
+
+export function fromPageContext(message: PageContextMessage | undefined): PageContext | undefined {
+  if (!message) return undefined
+  const { url, title, referrer, viewport } = message
+  return {
+    url,
+    ...(title === undefined ? {} : { title }),
+    ...(referrer === undefined ? {} : { referrer }),
+    ...(viewport && { viewport: { width: viewport.width, height: viewport.height } }),
+  }
+}
+
+export function toPageContext(context: PageContext | undefined): PageContextMessage | undefined {
+  return context && create(PageContextSchema, context)
+}

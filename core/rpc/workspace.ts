@@ -1,0 +1,196 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { ConnectRouter } from '@connectrpc/connect'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type {
+  Appearance as AppearanceMessage,
+  Capabilities as CapabilitiesMessage,
+  Forms as FormsMessage,
+} from '#proto/session/v1/session_pb.js'
+import {
+  type ConnectionSchema,
+  ConnectionStatus,
+  type InstallationSchema,
+  type WorkspaceSchema,
+  WorkspaceService,
+} from '#proto/workspace/v1/workspace_pb.js'
+import type { CoreContext } from '../context.ts'
+import { ServiceError } from '../errors.ts'
+import {
+  type Appearance,
+  type Capabilities,
+  type Connection,
+  capabilityNames,
+  type Installation,
+  type InstallationSettings,
+  type Workspace,
+} from '../workspaces/workspace-store.ts'
+import { callerOf, requiredWorkspace } from './caller.ts'
+import { fromForms, toForms } from './forms.ts'
+import { operatorWrites } from './operator-writes.ts'
+
+/** `service.workspace.v1.WorkspaceService` over the domain. */
+export function workspaceService(router: ConnectRouter, core: CoreContext): void {
+  const { workspaces } = core
+  const once = operatorWrites(core)
+  router.service(WorkspaceService, {
+    async createWorkspace(request, context) {
+      // A token of one workspace makes no other.
+      if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      const { workspaceId } = await once(context, request, async (operation) => ({
+        workspaceId: (await workspaces.createWorkspace(request.name, operation)).workspaceId,
+      }))
+      return { workspace: toWorkspace(await workspaces.findWorkspace(workspaceId)) }
+    },
+
+    async getWorkspace({ workspaceId }, context) {
+      return { workspace: toWorkspace(await workspaces.findWorkspace(requiredWorkspace(context, workspaceId))) }
+    },
+
+    async listWorkspaces({ limit, afterWorkspaceId }, context) {
+      // A token of one workspace is shown no other: GetWorkspace tells of its own.
+      if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      return { workspaces: (await workspaces.listWorkspaces(afterWorkspaceId, limit)).map(toWorkspace) }
+    },
+
+    async listConnections({ workspaceId }, context) {
+      const connections = await workspaces.listConnections(requiredWorkspace(context, workspaceId))
+      return { connections: connections.map(toConnection) }
+    },
+
+    async createConnection(request, context) {
+      const scope = callerOf(context).workspaceId
+      const { connectionId } = await once(context, request, async (operation) => ({
+        connectionId: (await workspaces.createConnection(request.workspaceId, request.name, scope, operation))
+          .connectionId,
+      }))
+      return { connection: toConnection(await workspaces.findConnection(connectionId, scope)) }
+    },
+
+    async setConnectionStatus(request, context) {
+      const { connectionId, status } = request
+      const named = connectionStatuses[status]
+      if (!named) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/status', rule: 'enum' }] })
+      const scope = callerOf(context).workspaceId
+      await once(context, request, async (operation) => {
+        await workspaces.setConnectionStatus(connectionId, named, scope, operation)
+        return { connectionId }
+      })
+      return { connection: toConnection(await workspaces.findConnection(connectionId, scope)) }
+    },
+
+    async createInstallation(request, context) {
+      const { connectionId, ...settings } = request
+      const scope = callerOf(context).workspaceId
+      const { publicSiteKey, kid } = await once(context, request, async (operation) => {
+        const made = await workspaces.createInstallation(connectionId, fromSettings(settings), scope, operation)
+        return { publicSiteKey: made.installation.publicSiteKey, kid: made.identitySecret.kid }
+      })
+      const installation = await workspaces.findInstallation(publicSiteKey, scope)
+      return {
+        installation: toInstallation(installation),
+        identitySecret: workspaces.identitySecret(installation, kid),
+      }
+    },
+
+    async updateInstallation(request, context) {
+      const { siteKey, ...settings } = request
+      const scope = callerOf(context).workspaceId
+      await once(context, request, async (operation) => {
+        await workspaces.updateInstallation(siteKey, fromSettings(settings), scope, operation)
+        return { publicSiteKey: siteKey }
+      })
+      return { installation: toInstallation(await workspaces.findInstallation(siteKey, scope)) }
+    },
+
+    async listInstallations({ workspaceId }, context) {
+      const workspace = requiredWorkspace(context, workspaceId)
+      return { installations: (await workspaces.listInstallations(workspace)).map(toInstallation) }
+    },
+
+    async rotateIdentitySecret(request, context) {
+      const { siteKey, overlapSeconds } = request
+      const scope = callerOf(context).workspaceId
+      const { kid } = await once(context, request, async (operation) => ({
+        kid: (await workspaces.rotateIdentitySecret(siteKey, scope, { operation, overlapSeconds })).kid,
+      }))
+      return { identitySecret: workspaces.identitySecret(await workspaces.findInstallation(siteKey, scope), kid) }
+    },
+  })
+}
+
+interface SettingsMessage {
+  enabled?: boolean
+  origins: string[]
+  appearance?: AppearanceMessage
+  capabilities?: CapabilitiesMessage
+  defaultLocale?: string
+  forms?: FormsMessage
+}
+
+function fromSettings({
+  enabled,
+  origins,
+  appearance,
+  capabilities,
+  defaultLocale,
+  forms,
+}: SettingsMessage): InstallationSettings {
+  return {
+    ...(enabled === undefined ? {} : { enabled }),
+    ...(origins.length === 0 ? {} : { origins }),
+    ...(appearance && { appearance: fromAppearance(appearance) }),
+    ...(capabilities && { capabilities: fromCapabilities(capabilities) }),
+    ...(defaultLocale === undefined ? {} : { defaultLocale }),
+    ...(forms && { forms: fromForms(forms) }),
+  }
+}
+
+/** A text that is left empty stays as it was. */
+function fromAppearance({ title, greeting, accentColor, position, logoUrl }: AppearanceMessage): Partial<Appearance> {
+  return {
+    ...(title && { title }),
+    ...(greeting && { greeting }),
+    ...(accentColor && { accentColor }),
+    ...(position && { position: position as Appearance['position'] }),
+    ...(logoUrl && { logoUrl }),
+  }
+}
+
+function fromCapabilities(message: CapabilitiesMessage): Partial<Capabilities> {
+  return Object.fromEntries(
+    capabilityNames.flatMap((name) => (message[name] === undefined ? [] : [[name, message[name]]])),
+  )
+}
+
+const connectionStatuses = {
+  [ConnectionStatus.ENABLED]: 'enabled',
+  [ConnectionStatus.DISABLED]: 'disabled',
+  [ConnectionStatus.UNSPECIFIED]: undefined,
+} as const
+
+function toWorkspace({ createdAt, ...workspace }: Workspace): MessageInitShape<typeof WorkspaceSchema> {
+  return { ...workspace, createdAt: timestampFromDate(createdAt) }
+}
+
+function toConnection({
+  connectionId,
+  workspaceId,
+  name,
+  status,
+}: Connection): MessageInitShape<typeof ConnectionSchema> {
+  return {
+    connectionId,
+    workspaceId,
+    name,
+    status: status === 'enabled' ? ConnectionStatus.ENABLED : ConnectionStatus.DISABLED,
+  }
+}
+
+function toInstallation({
+  identitySecrets,
+  forms,
+  ...installation
+}: Installation): MessageInitShape<typeof InstallationSchema> {
+  return { ...installation, forms: toForms(forms ?? {}), identityKeyIds: identitySecrets.map(({ kid }) => kid) }
+}

@@ -1,0 +1,250 @@
+import { createHmac } from 'node:crypto'
+import fc from 'fast-check'
+import { SignJWT } from 'jose'
+import { describe, expect, it } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { type AssertionChange, signAssertion } from '../../test/support/assertion.ts'
+import { brokenBytes, nearlyGood } from '../../test/support/mutations.ts'
+import { ServiceError } from '../errors.ts'
+import { createKeyring } from '../keys/keyring.ts'
+import { createSecretBox } from '../keys/secret-box.ts'
+import type { Installation } from '../workspaces/workspace-store.ts'
+import { createIdentityAssertions } from './identity-assertions.ts'
+
+const now = Date.UTC(2030, 0, 1)
+const time = now / 1000
+const secretBox = createSecretBox(createKeyring([{ kid: 'k1', secret: new Uint8Array(32).fill(7) }]))
+const siteKey = 'pk_shop'
+const current = { kid: 'key_2', secret: 'the second secret, which has well over 32 bytes' }
+const before = { kid: 'key_1', secret: 'the first secret, which has well over 32 bytes too' }
+
+const installationWith = (...secrets: { kid: string; secret: string }[]) =>
+  ({
+    publicSiteKey: siteKey,
+    identitySecrets: secrets.map(({ kid, secret }) => ({ kid, sealed: secretBox.seal(secret) })),
+  }) as Installation
+
+const assertions = createIdentityAssertions({
+  secretBox,
+  settings: { assertionLifetime: 300, clockSkew: 30, contextMaxKeys: 10, contextMaxBytes: 1024 },
+  now: () => now,
+})
+
+const sign = (change?: AssertionChange, key = current) => signAssertion({ siteKey, ...key, now }, change)
+const verify = (assertion: string, installation = installationWith(current, before)) =>
+  assertions.verify(assertion, installation)
+
+const invalid = { code: ErrorCode.IDENTITY_ASSERTION_INVALID }
+const expired = { code: ErrorCode.IDENTITY_ASSERTION_EXPIRED }
+
+describe('an identity assertion', () => {
+  it('that is good says who the visitor is', async () => {
+    const claims = { sub: 'customer 42', jti: 'nonce-0001', name: 'Ada', ctx: { plan: 'pro', seats: 3, trial: false } }
+    expect(await verify(sign({ claims }))).toEqual({
+      externalSubject: 'customer 42',
+      displayName: 'Ada',
+      context: [
+        ['plan', 'pro'],
+        ['seats', 3],
+        ['trial', false],
+      ],
+      nonce: 'nonce-0001',
+      endsAt: new Date((time + 120 + 30) * 1000),
+    })
+  })
+
+  it('is what an ordinary JWT library makes', async () => {
+    const token = await new SignJWT({ name: 'Ada', ctx: { plan: 'pro' } })
+      .setProtectedHeader({ alg: 'HS256', typ: 'service-visitor-identity+jwt', kid: current.kid })
+      .setAudience(siteKey)
+      .setSubject('customer-1')
+      .setJti('nonce-0003')
+      .setIssuedAt(time)
+      .setExpirationTime(time + 120)
+      .sign(new TextEncoder().encode(current.secret))
+    expect(await verify(token)).toMatchObject({ externalSubject: 'customer-1', displayName: 'Ada' })
+  })
+
+  it('needs no name and no context, and may bear claims that mean nothing here', async () => {
+    const said = await verify(sign({ claims: { jti: 'nonce-0002', iss: 'https://shop.example', name: '', ctx: {} } }))
+    expect(Object.keys(said).sort()).toEqual(['endsAt', 'externalSubject', 'nonce'])
+  })
+
+  it.each(['aud', 'sub', 'iat', 'exp', 'jti'])('without %s is invalid', async (claim) => {
+    await expect(verify(sign({ claims: { [claim]: undefined } }))).rejects.toMatchObject(invalid)
+  })
+
+  it.each([
+    ['aud', ['pk_shop']],
+    ['aud', 7],
+    ['sub', 42],
+    ['sub', null],
+    ['sub', ['customer-1']],
+    ['iat', String(time)],
+    ['iat', time + 0.5],
+    ['exp', String(time + 60)],
+    ['exp', null],
+    ['nbf', 'soon'],
+    ['jti', 12345678],
+    ['name', 7],
+    ['name', null],
+    ['ctx', 'plan=pro'],
+    ['ctx', ['pro']],
+    ['ctx', null],
+  ])('whose %s has the wrong type (%j) is invalid', async (claim, value) => {
+    await expect(verify(sign({ claims: { [claim]: value } }))).rejects.toMatchObject(invalid)
+  })
+
+  it.each<[string, unknown, string]>([
+    ['aud', 'pk_another', 'another site'],
+    ['sub', '', 'empty'],
+    ['sub', 'a'.repeat(257), 'too long'],
+    ['sub', 'a\u0000b', 'a control character'],
+    ['sub', '\ud800', 'a lone surrogate'],
+    ['iat', time + 31, 'in the future'],
+    ['iat', -1, 'negative'],
+    ['nbf', time + 31, 'not yet'],
+    ['exp', time + 301, 'more than 300 s after iat'],
+    ['exp', time, 'not after iat'],
+    ['exp', Number.MAX_SAFE_INTEGER, 'for ever'],
+    ['jti', 'a'.repeat(7), 'too short'],
+    ['jti', 'a'.repeat(129), 'too long'],
+    ['name', 'a'.repeat(129), 'too long'],
+    ['ctx', { account: { id: 1 } }, 'not flat'],
+    ['ctx', { tags: ['a'] }, 'not flat'],
+    ['ctx', { plan: null }, 'null'],
+    ['ctx', { plan: 'a\u0007' }, 'a control character'],
+    ['ctx', { '': 'nameless' }, 'an empty key'],
+    ['ctx', { ['k'.repeat(65)]: 1 }, 'a long key'],
+    ['ctx', { text: 'a'.repeat(1015) }, 'more than 1 KiB'],
+    ['ctx', { text: 'ü'.repeat(510) }, 'more than 1 KiB in UTF-8'],
+    ['ctx', Object.fromEntries(Array.from({ length: 11 }, (_, index) => [`k${index}`, index])), 'eleven keys'],
+  ])('whose %s is wrong (%j: %s) is invalid', async (claim, value, _) => {
+    await expect(verify(sign({ claims: { [claim]: value } }))).rejects.toMatchObject(invalid)
+  })
+
+  it.each([
+    ['sub', 'a'.repeat(256)],
+    ['jti', 'a'.repeat(8)],
+    ['jti', 'a'.repeat(128)],
+    ['name', 'a'.repeat(128)],
+    ['iat', time + 30],
+    ['nbf', time + 30],
+    ['exp', time + 300],
+    ['ctx', { text: 'a'.repeat(1013) }],
+    ['ctx', Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`$k.${index}`, index]))],
+  ])('whose %s is at its bound (%j) is good', async (claim, value) => {
+    await expect(verify(sign({ claims: { [claim]: value } }))).resolves.toBeDefined()
+  })
+
+  it('cannot smuggle a key that objects treat specially', async () => {
+    const ctx = JSON.parse('{"__proto__":"x"}')
+    await expect(verify(sign({ claims: { ctx } }))).rejects.toMatchObject(invalid)
+  })
+
+  it('is good until 30 s after its end, and then expired', async () => {
+    const ending = (exp: number) => sign({ claims: { iat: exp - 60, exp } })
+    await expect(verify(ending(time - 29))).resolves.toBeDefined()
+    await expect(verify(ending(time - 30))).rejects.toMatchObject(expired)
+    await expect(verify(ending(time - 86_400))).rejects.toMatchObject(expired)
+  })
+
+  it('that is expired and badly signed is invalid: nothing is said of what nobody vouched for', async () => {
+    const claims = { iat: time - 600, exp: time - 500 }
+    await expect(verify(sign({ claims }, { ...current, secret: before.secret }))).rejects.toMatchObject(invalid)
+  })
+
+  it.each<[string, AssertionChange]>([
+    ['alg none', { header: { alg: 'none' }, hash: 'none' }],
+    ['alg none with a signature', { header: { alg: 'none' } }],
+    ['HS512', { header: { alg: 'HS512' }, hash: 'sha512' }],
+    ['RS256 over an HMAC', { header: { alg: 'RS256' } }],
+    ['no signature', { hash: 'none' }],
+    ['another typ', { header: { typ: 'JWT' } }],
+    ['no typ', { header: { typ: undefined } }],
+    ["an access grant's typ", { header: { typ: 'service-access-grant+jwt' } }],
+    ['no kid', { header: { kid: undefined } }],
+    ['an unknown kid', { header: { kid: 'key_0' } }],
+    ['a kid of the wrong type', { header: { kid: ['key_2'] } }],
+    ['a critical extension', { header: { crit: ['exp'], exp: 1 } }],
+    ['a key of its own', { header: { jwk: { kty: 'oct', k: 'AAAA' } }, hash: 'sha512' }],
+  ])('with %s is invalid', async (_, change) => {
+    await expect(verify(sign(change))).rejects.toMatchObject(invalid)
+  })
+
+  it('signed with the wrong secret, or one byte off, is invalid', async () => {
+    await expect(verify(sign({}, { ...current, secret: before.secret }))).rejects.toMatchObject(invalid)
+    const [header, payload, signature = ''] = sign().split('.')
+    const flipped = `${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`
+    await expect(verify(`${header}.${payload}.${flipped}`)).rejects.toMatchObject(invalid)
+    const other = Buffer.from(JSON.stringify({ sub: 'somebody else' })).toString('base64url')
+    await expect(verify(`${header}.${other}.${signature}`)).rejects.toMatchObject(invalid)
+  })
+
+  it('is good or invalid, whatever was signed and however it was spoilt: nothing else comes of it', async () => {
+    const good = {
+      aud: siteKey,
+      sub: 'customer-1',
+      iat: time,
+      exp: time + 120,
+      jti: 'nonce-0001',
+      name: 'Ada',
+      ctx: { plan: 'pro' },
+    }
+    const header = fc.record(
+      {
+        alg: fc.constantFrom('HS256', 'HS512', 'none', 'RS256', '', null, 7, ['HS256']),
+        typ: fc.constantFrom('service-visitor-identity+jwt', 'JWT', null, 1),
+        kid: fc.oneof(fc.constantFrom(current.kid, '__proto__', '', null, 1, [current.kid], { a: 1 }), fc.string()),
+        crit: fc.constantFrom([], ['b64'], 'b64', null),
+        b64: fc.boolean(),
+        zip: fc.constant('DEF'),
+        jku: fc.webUrl(),
+        jwk: fc.constant({ kty: 'oct', k: 'AAAA' }),
+        x5c: fc.constant(['AAAA']),
+      },
+      { requiredKeys: [] },
+    )
+    const signed = fc.record({ header, claims: nearlyGood(good) }).map(({ header: more, claims }) => {
+      const input = [{ alg: 'HS256', typ: 'service-visitor-identity+jwt', kid: current.kid, ...more }, claims]
+        .map((part) => Buffer.from(JSON.stringify(part) ?? '').toString('base64url'))
+        .join('.')
+      return `${input}.${createHmac('sha256', current.secret).update(input).digest('base64url')}`
+    })
+    const spoilt = fc
+      .oneof(signed, fc.constant(sign()))
+      .chain((token) => brokenBytes(Buffer.from(token)))
+      .map((bytes) => bytes.toString('latin1'))
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(signed, spoilt), async (token) => {
+        const outcome = await verify(token).catch((error: unknown) => error)
+        if (outcome instanceof ServiceError) expect([invalid.code, expired.code]).toContain(outcome.code)
+        else expect(outcome).toMatchObject({ externalSubject: expect.any(String), nonce: expect.any(String) })
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  it('signed with the secret before is good during a rotation and invalid after it', async () => {
+    const old = sign({}, before)
+    await expect(verify(old, installationWith(before))).resolves.toBeDefined()
+    await expect(verify(old, installationWith(current, before))).resolves.toBeDefined()
+    await expect(
+      verify(old, installationWith({ kid: 'key_3', secret: 'x'.repeat(40) }, current)),
+    ).rejects.toMatchObject(invalid)
+  })
+
+  it.each(['', '.', '..', 'a.b', 'a.b.c', 'not a token', `${'a'.repeat(9000)}.b.c`, '{"sub":"x"}', '\u0000'])(
+    'that is no token (%j) is invalid',
+    async (text) => {
+      await expect(verify(text)).rejects.toMatchObject(invalid)
+    },
+  )
+
+  it.each(['[]', '"text"', 'null', '7', '{', ''])('whose payload is %s is invalid', async (payload) => {
+    const [header] = sign().split('.')
+    const input = `${header}.${Buffer.from(payload).toString('base64url')}`
+    const signature = createHmac('sha256', current.secret).update(input).digest('base64url')
+    await expect(verify(`${input}.${signature}`)).rejects.toMatchObject(invalid)
+  })
+})

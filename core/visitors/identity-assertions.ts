@@ -1,0 +1,141 @@
+import { compactVerify, errors } from 'jose'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
+import type { SecretBox } from '../keys/secret-box.ts'
+import { text } from '../rules.ts'
+import type { Installation } from '../workspaces/workspace-store.ts'
+
+export type IdentityContextValue = string | number | boolean
+
+/** What a host backend says of its visitor, once its signature has proved that it was the one to say it. */
+export interface VerifiedAssertion {
+  /** 1 to 256 characters. */
+  externalSubject: string
+  displayName?: string
+  /** Shown to operators; it never grants anything. */
+  context?: [key: string, value: IdentityContextValue][]
+  /** Counts once for each installation, until `endsAt`. */
+  nonce: string
+  /** When nobody takes the assertion any more. */
+  endsAt: Date
+}
+
+export interface IdentitySettings {
+  /** Longest life of an assertion, in seconds. */
+  assertionLifetime: number
+  /** How far a host's clock may be off, in seconds. */
+  clockSkew: number
+  contextMaxKeys: number
+  contextMaxBytes: number
+}
+
+export interface IdentityAssertions {
+  /**
+   * The claims of an assertion for this installation (contract, «Identity assertion»). Whether it was used before is
+   * not looked at. Errors: `IdentityAssertionInvalid`, `IdentityAssertionExpired`.
+   */
+  verify(assertion: string, installation: Installation): Promise<VerifiedAssertion>
+}
+
+const type = 'service-visitor-identity+jwt'
+const algorithm = 'HS256'
+const maxAssertionLength = 8192
+const maxKeyLength = 64
+
+const subject = text(1, 256)
+const nonce = text(8, 128)
+const name = text(0, 128)
+const contextKey = text(1, maxKeyLength)
+const contextText = text(0, Number.POSITIVE_INFINITY)
+
+/** Identity assertions, checked with the installation's live identity secrets. */
+export function createIdentityAssertions(dependencies: {
+  secretBox: Pick<SecretBox, 'open'>
+  settings: IdentitySettings
+  now: () => number
+}): IdentityAssertions {
+  const { secretBox, settings, now } = dependencies
+
+  /** The payload, if one of the live secrets signed it as this type of token. */
+  async function readSigned(assertion: string, { identitySecrets }: Installation): Promise<unknown> {
+    if (assertion.length > maxAssertionLength) throw invalid()
+    try {
+      const { payload, protectedHeader } = await compactVerify(
+        assertion,
+        ({ kid }) => {
+          const secret = identitySecrets.find((live) => live.kid === kid)
+          if (!secret) throw new errors.JWKSNoMatchingKey()
+          return new TextEncoder().encode(secretBox.open(secret.sealed))
+        },
+        { algorithms: [algorithm] },
+      )
+      if (protectedHeader.typ === type) return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload))
+    } catch (error) {
+      const theirs = error instanceof errors.JOSEError || error instanceof SyntaxError || error instanceof TypeError
+      if (!theirs) throw error
+    }
+    throw invalid()
+  }
+
+  /** The context's entries, undefined when it is not a small flat object. */
+  function readContext(context: object): VerifiedAssertion['context'] {
+    const entries = Object.entries(context)
+    const isFlat = entries.every(
+      ([key, value]) => contextKey(key) === undefined && key !== '__proto__' && isFlatValue(value),
+    )
+    const isSmall =
+      entries.length <= settings.contextMaxKeys &&
+      Buffer.byteLength(JSON.stringify(context)) <= settings.contextMaxBytes
+    return isFlat && isSmall ? entries : undefined
+  }
+
+  return {
+    async verify(assertion, installation) {
+      const claims = await readSigned(assertion, installation)
+      if (!isObject(claims)) throw invalid()
+      const { aud, sub, iat, exp, nbf = 0, jti, name: displayName, ctx } = claims
+      const time = now() / 1000
+
+      const hasTexts = isText(sub, subject) && isText(jti, nonce) && aud === installation.publicSiteKey
+      if (!hasTexts || !isTime(iat) || !isTime(exp) || !isTime(nbf)) throw invalid()
+      const lasts = exp - iat
+      if (lasts <= 0 || lasts > settings.assertionLifetime) throw invalid()
+      if (iat > time + settings.clockSkew || nbf > time + settings.clockSkew) throw invalid()
+      if (displayName !== undefined && !isText(displayName, name)) throw invalid()
+      const context = ctx === undefined ? undefined : isObject(ctx) ? readContext(ctx) : undefined
+      if (ctx !== undefined && context === undefined) throw invalid()
+      if (exp + settings.clockSkew <= time) throw new ServiceError(ErrorCode.IDENTITY_ASSERTION_EXPIRED)
+
+      return {
+        externalSubject: sub,
+        ...(displayName ? { displayName } : {}),
+        ...(context && context.length > 0 ? { context } : {}),
+        nonce: jti,
+        endsAt: new Date((exp + settings.clockSkew) * 1000),
+      }
+    },
+  }
+}
+
+function invalid(): ServiceError {
+  return new ServiceError(ErrorCode.IDENTITY_ASSERTION_INVALID)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isText(value: unknown, rule: (text: string) => string | undefined): value is string {
+  return typeof value === 'string' && rule(value) === undefined
+}
+
+/** Whole seconds since 1970. */
+function isTime(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+function isFlatValue(value: unknown): value is IdentityContextValue {
+  return typeof value === 'string'
+    ? contextText(value) === undefined
+    : typeof value === 'boolean' || Number.isFinite(value)
+}

@@ -1,0 +1,146 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
+import type { Directory } from '../workspaces/directory.ts'
+import type { Connection, Installation } from '../workspaces/workspace-store.ts'
+import type { Grants } from './grants.ts'
+import { isOriginAllowed } from './origins.ts'
+import type { Session } from './session-store.ts'
+
+/** What the browser says of itself. */
+export interface VisitorCredentials {
+  accessGrant: string
+  origin: string
+}
+
+export interface Visitor {
+  session: Session
+  installation: Installation
+  /** When the grant that was shown begins and ends. */
+  grantIssuedAt: Date
+  grantExpiresAt: Date
+}
+
+export interface VisitorAccess {
+  /**
+   * Who a visitor is, judged anew each time (contract, section 1). `resumed` is for a stream that was opened in time: a
+   * grant that has ended since is good as long as its session is live. `closedToo` is for the repeat of an operation that
+   * may have closed the session itself: it reads the store, and the grant must not have ended.
+   * Errors: GrantMissing, GrantInvalid, OriginNotAllowed, OriginMismatch, SessionExpired, SessionRevoked, VisitorBanned,
+   * ConnectionDisabled, SessionClosed.
+   */
+  authorize(credentials: VisitorCredentials, options?: { resumed?: boolean; closedToo?: boolean }): Promise<Visitor>
+  /** Whether the cached state of an authorised session has not changed since. Does not ask the store. */
+  isStill(session: Session): boolean
+  /**
+   * Whether requests of a session are refused, by the latest state of the store. `end`: the session is over for good.
+   * `refused`: its site refuses it, which an operator can take back. Without a `grantExpiresAt` the session is gone.
+   */
+  endOf(sessionId: string): Promise<{
+    end?: SessionEnd
+    refused?: ErrorCode
+    grantExpiresAt?: Date
+  }>
+  /** A live session as the store has it now. Errors: GrantInvalid, and those of a session that is over. */
+  live(sessionId: string): Promise<Session>
+}
+
+export type SessionEnd = 'expired' | 'revoked' | 'banned' | 'disabled' | 'closed'
+
+/** What is said of a session that is over. */
+export const sessionEndCodes: Record<SessionEnd, ErrorCode> = {
+  expired: ErrorCode.SESSION_EXPIRED,
+  revoked: ErrorCode.SESSION_REVOKED,
+  banned: ErrorCode.VISITOR_BANNED,
+  disabled: ErrorCode.CONNECTION_DISABLED,
+  closed: ErrorCode.SESSION_CLOSED,
+}
+
+export function createVisitorAccess({
+  directory,
+  grants,
+  now,
+}: {
+  directory: Directory
+  grants: Grants
+  now: () => number
+}): VisitorAccess {
+  function endAccordingTo(
+    session: Session,
+    connection: Connection | undefined,
+    expiresAt = session.grantExpiresAt,
+  ): SessionEnd | undefined {
+    if (session.status === 'active' && Math.min(expiresAt.getTime(), session.endsAt.getTime()) <= now())
+      return 'expired'
+    if (session.status === 'revoked' || session.status === 'banned') return session.status
+    if (!isConnected(session, connection)) return 'disabled'
+    return session.status === 'closed' ? 'closed' : undefined
+  }
+
+  /** The site's own word: an operator can take it back, and the session goes on. */
+  function isSiteAllowed(session: Session, installation: Installation | undefined): installation is Installation {
+    return installation?.enabled === true && isOriginAllowed(session.origin, installation.origins)
+  }
+
+  return {
+    async authorize({ accessGrant, origin }, { resumed = false, closedToo = false } = {}) {
+      if (accessGrant === '') throw new ServiceError(ErrorCode.GRANT_MISSING)
+      const claims = await grants.verify(accessGrant)
+      const session = await (closedToo || resumed
+        ? directory.sessions.reload(claims.sid)
+        : directory.sessions.get(claims.sid))
+      if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
+      const [installation, connection] = await Promise.all([
+        directory.installations.get(session.publicSiteKey),
+        directory.connections.get(session.connectionId),
+      ])
+      if (!installation?.enabled || !isOriginAllowed(origin, installation.origins))
+        throw new ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
+      if (claims.org !== origin) throw new ServiceError(ErrorCode.ORIGIN_MISMATCH)
+      const grantIssuedAt = new Date(claims.iat * 1000)
+      const grantExpiresAt = new Date(claims.exp * 1000)
+      const visitor = { session, installation, grantIssuedAt, grantExpiresAt }
+      const end = endAccordingTo(session, connection, resumed ? session.grantExpiresAt : grantExpiresAt)
+      const mayBeClosed = closedToo && end === 'closed' && grantExpiresAt.getTime() > now()
+      if (end && !mayBeClosed) throw new ServiceError(sessionEndCodes[end])
+      return visitor
+    },
+
+    isStill(session) {
+      const { sessionId, connectionId, publicSiteKey } = session
+      return (
+        directory.sessions.peek(sessionId) === session &&
+        isConnected(session, directory.connections.peek(connectionId)) &&
+        isSiteAllowed(session, directory.installations.peek(publicSiteKey))
+      )
+    },
+
+    async endOf(sessionId) {
+      const session = await directory.sessions.reload(sessionId)
+      if (!session) return { end: 'closed' }
+      const { connectionId, publicSiteKey, grantExpiresAt } = session
+      const [connection, installation] = await Promise.all([
+        directory.connections.get(connectionId),
+        directory.installations.get(publicSiteKey),
+      ])
+      const end = endAccordingTo(session, connection)
+      const refused = isSiteAllowed(session, installation) ? undefined : ErrorCode.ORIGIN_NOT_ALLOWED
+      return { ...(end && { end }), ...(refused && { refused }), grantExpiresAt }
+    },
+
+    async live(sessionId) {
+      const session = await directory.sessions.reload(sessionId)
+      if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
+      const end = endAccordingTo(session, await directory.connections.get(session.connectionId))
+      if (end) throw new ServiceError(sessionEndCodes[end])
+      return session
+    },
+  }
+}
+
+/** A connection that was disabled since the session began ended it for good. Sessions of earlier versions have no version. */
+function isConnected({ connectionVersion }: Session, connection: Connection | undefined): boolean {
+  return (
+    connection?.status === 'enabled' &&
+    (connectionVersion === undefined || connectionVersion === connection.statusVersion)
+  )
+}

@@ -1,0 +1,31 @@
+// Writes docs/metrics.md from the declarations of the metrics: `npm run docs:metrics`.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createCoreMetrics } from '../core/metrics.ts'
+import { createDeliveryMetrics } from '../delivery/metrics.ts'
+import { createGatewayMetrics } from '../gateway/metrics.ts'
+import { declarationsOf, type MetricDeclaration } from '../platform/observability/metrics.ts'
+
+/** Every metric of the three parts. */
+export function allMetrics(): MetricDeclaration[] {
+  return [createGatewayMetrics(), createCoreMetrics(), createDeliveryMetrics()].flatMap(({ registry }) =>
+    declarationsOf(registry),
+  )
+}
+
+const row = ({ name, type, labelNames, help }: MetricDeclaration) =>
+  `| \`${name}\` | ${type} | ${labelNames.map((label) => `\`${label}\``).join(', ')} | ${help} |`
+
+export function metricsDocument(): string {
+  return `# Metrics
+
+Served at \`GET /metrics\` on \`METRICS_PORT\` ([operating](operating.md#watch)), beside the usual \`process_…\` and \`nodejs_…\` metrics.
+Written from the code by \`npm run docs:metrics\`.
+
+| Metric | Kind | Labels | Meaning |
+|---|---|---|---|
+${allMetrics().map(row).join('\n')}
+`
+}
+
+if (import.meta.main) writeFileSync(join(import.meta.dirname, '../docs/metrics.md'), metricsDocument())

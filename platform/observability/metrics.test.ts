@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest'
+import { freePort } from '../../test/support/processes.ts'
+import { createMetricSet, readAtScrape } from './metrics.ts'
+import { serveMetrics } from './metrics-server.ts'
+
+const scraped = { METRICS_HOST: '127.0.0.1' }
+
+describe('gauges that are read when they are scraped', () => {
+  it('share one question, and are left out while there is no answer', async () => {
+    const { registry, gauge } = createMetricSet()
+    const gauges = [gauge('first', 'One.'), gauge('second', 'Another.')]
+    let asked = 0
+    let isAway = false
+    readAtScrape(gauges, async () => {
+      asked += 1
+      if (isAway) throw new Error('away')
+      return [1, 2]
+    })
+    expect(await registry.metrics()).toMatch(/^first 1$[\s\S]*^second 2$/m)
+    expect(asked).toBe(1)
+    isAway = true
+    expect(await registry.metrics()).not.toMatch(/^(first|second) /m)
+    isAway = false
+    expect(await registry.metrics()).toMatch(/^first 1$/m)
+  })
+})
+
+describe('the port of the metrics', () => {
+  it('is not opened unless it is asked for', async () => {
+    expect(await serveMetrics({ ...scraped, METRICS_PORT: 0 }, [])).toBeUndefined()
+  })
+
+  it('has the metrics of several parts, and refuses a port that is taken', async () => {
+    const [one, two] = [createMetricSet(), createMetricSet()]
+    one.counter('service_one_total', 'One.').inc(3)
+    two.counter('service_two_total', 'Two.').inc(4)
+    const METRICS_PORT = await freePort()
+    const server = await serveMetrics({ ...scraped, METRICS_PORT }, [one.registry, two.registry])
+    const answer = await fetch(`http://127.0.0.1:${METRICS_PORT}/metrics`)
+    expect(answer.headers.get('content-type')).toContain('text/plain')
+    expect(await answer.text()).toMatch(/^service_one_total 3$[\s\S]*^service_two_total 4$/m)
+    await expect(serveMetrics({ ...scraped, METRICS_PORT }, [])).rejects.toThrow('EADDRINUSE')
+    await server?.close()
+    await expect(fetch(`http://127.0.0.1:${METRICS_PORT}/metrics`)).rejects.toThrow()
+  })
+})
