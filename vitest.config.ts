@@ -2,9 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
-    include: [
-      '{core,core-client,gateway,delivery,platform,widget,console,test,dev,admin}/**/*.test.ts',
-    ],
+    include: ['{core,core-client,gateway,delivery,platform,widget,console,test,dev,admin}/**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/dist/**'],
     // Much of what runs here waits for processes and pages.
     maxWorkers: '100%',

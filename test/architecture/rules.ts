@@ -74,7 +74,8 @@ const importViolations = (path: string, imported: string): string[] => {
   if (allowed && to !== from && !allowed.includes(to) && !testsSupport)
     return [`${path} imports ${target}: ${from} may not import ${to || 'the root'}`]
   const layer = upperLayers.find((rule) => rule.layer.test(target))
-  if (layer && allowed && !isTest(path) && !layer.onlyFrom.test(path)) return [`${path} imports ${target}, which stands above it`]
+  if (layer && allowed && !isTest(path) && !layer.onlyFrom.test(path))
+    return [`${path} imports ${target}, which stands above it`]
   return []
 }
 

@@ -73,19 +73,19 @@ export const knownBugs: KnownBug[] = [
     faults: ['cursor-killed'],
     changes: [
       {
-        file: 'core/context.ts',
-        from: '          feeds.advanced(conversationId, sequence)\n',
-        to: '          if (sequence % 2 === 0) feeds.advanced(conversationId, sequence)\n',
+        file: 'core/log/subscriptions.ts',
+        from: '(conversationId, { sequence }) => feeds.advanced(conversationId, sequence))',
+        to: '(conversationId, { sequence }) => {\n    if (sequence % 2 === 0) feeds.advanced(conversationId, sequence)\n  })',
       },
       {
-        file: 'core/context.ts',
-        from: 'feeds.check().catch(passing), inboxWatch',
-        to: 'inboxWatch',
+        file: 'core/log/subscriptions.ts',
+        from: 'feeds.check().catch',
+        to: 'Promise.resolve().catch',
       },
       {
-        file: 'core/context.ts',
-        from: 'feeds.checkSome(), sessionWatch',
-        to: 'sessionWatch',
+        file: 'core/log/subscriptions.ts',
+        from: 'checkSome: feeds.checkSome',
+        to: 'checkSome: async () => {}',
       },
     ],
   },

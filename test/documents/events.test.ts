@@ -17,7 +17,10 @@ describe('every event that a core can write', () => {
   it('is described, by the name that its source has', () => {
     const written = new Set<string>(undescribed)
     // `agent.curl` is a file of the demo; stores write what they are given, and name paths in documents.
-    for (const file of globSync('core/**/*.ts', { cwd: root, exclude: ['**/*.test.ts', 'core/**/*-store.ts', 'core/database/**'] })) {
+    for (const file of globSync('core/**/*.ts', {
+      cwd: root,
+      exclude: ['**/*.test.ts', 'core/**/*-store.ts', 'core/database/**'],
+    })) {
       const source = readFileSync(join(root, file), 'utf8')
       for (const [, name = ''] of source.matchAll(new RegExp(`'((?!agent\\.curl)(?:${families})(?:\\.[a-z]+)+)'`, 'g')))
         written.add(name)
