@@ -96,12 +96,12 @@ const WAYS: [string, Record<string, string>, (gateway: TestGateway) => Promise<T
   ],
   [
     'a body of more than four times the bound',
-    { BODY_LIMIT_BYTES: '20000', MESSAGE_BODY_MAX_LENGTH: '1000' },
+    { BODY_LIMIT_BYTES: '24000', MESSAGE_BODY_MAX_LENGTH: '1000' },
     async ({ port }) =>
       openSocket(
         port,
         requestBytes('POST', '/messages', { more: 'Content-Length: 9999999\r\nContent-Type: application/json\r\n' }) +
-          'x'.repeat(80_001),
+          'x'.repeat(96_001),
       ),
   ],
   [
