@@ -107,7 +107,7 @@ export function conversationRules(suite: () => Suite): void {
     }
   })
 
-  rule('C3.34', async () => {
+  rule('C3.38', async () => {
     const { client, operator, stack } = suite().roomy
     const url = 'https://shop.example/'
     const long = 'ü'.repeat(2500)

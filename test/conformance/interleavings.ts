@@ -43,7 +43,7 @@ function createMerge() {
 
 /** The whole: whatever happens in whatever order, the client ends up with one list. */
 export function interleavingRules(suite: () => Suite): void {
-  concurrentRule('C3.15', async () => {
+  concurrentRule('C3.16', async () => {
     const { client, operator, stack } = suite().roomy
     for (let race = 0; race < 10; race += 1) {
       const visitor = await client.visitor()

@@ -77,8 +77,8 @@ export function lifetimeRules(suite: () => Suite): void {
     await stream.ended
     expect(performance.now() - started).toBeLessThan(4_300)
     expect(stream.events.map(({ type }) => type)).toEqual(['message.accepted'])
+    expect((await visitor.send('again')).status).toBe(202)
     const resumed = await visitor.openStream({ lastEventId: stream.events[0]!.id })
-    await visitor.send('again')
     await until('the event', () => resumed.events.length === 1)
     resumed.close()
   })

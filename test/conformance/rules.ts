@@ -133,7 +133,7 @@ export const rules: Rule[] = [
     ['C3.12', 'routes of no installation’s capabilities answer 404'],
     ['C3.13', 'sequences grow, for each of several writers at once'],
     ['C3.14', 'an accepted message survives a killed core'],
-    ['C3.15', 'history pages contain every message up to lastSequence, whatever is written meanwhile'],
+    ['C3.16', 'history pages contain every message up to lastSequence, whatever is written meanwhile'],
     ['C3.20', 'page context is minimised: no query, no fragment, the referrer’s origin'],
     ['C3.21', 'typing ends by itself after 8 s'],
     ['C3.22', 'identify, clear and change of subject follow the contract'],
@@ -149,7 +149,7 @@ export const rules: Rule[] = [
     ['C3.29', 'a screenshot is PNG, JPEG or WebP, up to 5 MiB, and its first bytes agree with its type'],
     ['C3.30', 'an upload and a decision are repeated by their key, and no other input fits; bodies are strict'],
     ['C3.31', 'a page context is refused for an unknown field, a wrong type or its size, wherever it is sent'],
-    ['C3.34', 'no value of a page context or a locale is refused, and what is kept of it is valid'],
+    ['C3.38', 'no value of a page context or a locale is refused, and what is kept of it is valid'],
     ['C3.32', 'the retry route, where advertised, is POST /messages for the operation in its path'],
     [
       'C3.34',
