@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
 const root = join(import.meta.dirname, '../..')
-const readyWithinMs = 30_000
+const readyWithinMs = 90_000
 const lookEveryMs = 50
 /** How long after its end a process's last output may take to arrive. */
 const lastOutputMs = 500
@@ -64,7 +64,7 @@ export async function stopStarted(): Promise<void> {
 
 /**
  * Starts a real process of the service and waits until it is ready. It is killed when this process ends.
- * @throws with its output, when it ends or is not ready within 30 seconds
+ * @throws with its output, when it ends or is not ready within 90 seconds
  */
 export const startProcess = async (spec: ProcessSpec): Promise<StartedProcess> => {
   const { entry, name, args = [], env = {}, through = [], preload = [], readyUrl } = spec
