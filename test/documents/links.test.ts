@@ -3,8 +3,17 @@ import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
-const documents = ['README.md', 'ARCHITECTURE.md', ...globSync('docs/**/*.md', { cwd: root })]
+const documents = ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', ...globSync('docs/**/*.md', { cwd: root })]
 const scripts = Object.keys(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts)
+
+/** The anchors that GitHub gives to the headings of a document. */
+const anchorsOf = (document: string) =>
+  [...readFileSync(document, 'utf8').matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
 
 describe.each(documents)('%s', (document) => {
   const text = readFileSync(join(root, document), 'utf8')
@@ -12,6 +21,15 @@ describe.each(documents)('%s', (document) => {
   it('links to what is there', () => {
     const targets = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target = '']) => target)
     expect(targets.filter((target) => !existsSync(join(root, dirname(document), target)))).toEqual([])
+  })
+
+  it('links to headings that are there', () => {
+    const links = [...text.matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)]
+    const missing = links.filter(([, target = '', anchor = '']) => {
+      const path = target === '' ? join(root, document) : join(root, dirname(document), target)
+      return existsSync(path) && !anchorsOf(path).includes(anchor)
+    })
+    expect(missing.map(([link]) => link)).toEqual([])
   })
 
   it('names files that are there', () => {
