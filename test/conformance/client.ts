@@ -7,7 +7,7 @@ import { failures } from './rules.ts'
 
 export const BASE = '/api/integrations/v1/widget'
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever the wire says is what the tests look at
+// biome-ignore lint/suspicious/noExplicitAny: tests check the shape of bodies themselves
 type Body = any
 
 export interface Answer {
@@ -18,33 +18,33 @@ export interface Answer {
 }
 
 export interface Request {
-  /** Null takes a header away. */
+  /** Null removes a default header. */
   headers?: Record<string, string | null>
   /** Text and bytes are sent as they are. */
   body?: unknown
   via?: string
 }
 
-/** What no answer may show (specification, section 7). */
+/** Matches internal details that no answer may contain (specification, section 7). */
 const internals =
   /\bat .+:\d+:\d+|node_modules|mongo|ECONN|E11000|ConnectError|127\.0\.0\.1:\d+|\.ts\b|grpc|kid|secret/i
 
-/** Everything that the suite saw, to be held against the rules that speak of every answer. */
+/** Collected from all answers, for the rules about every answer. */
 export interface Seen {
   codes: Set<string>
   problems: string[]
 }
 
 export interface Client {
-  /** A request as a good browser makes it, with what the test changes. Each answer is held to the rules of every answer. */
+  /** Sends a valid request with the given changes, and checks the rules about every answer. */
   call(method: string, path: string, request?: Request): Promise<Answer>
-  /** As `call`, for a failure with this code: held to its row of the table. */
+  /** Like `call`; expects a failure with this code and checks it against the table of failures. */
   fails(code: string, method: string, path: string, request?: Request): Promise<Answer>
   visitor(): Promise<Visitor>
   seen: Seen
 }
 
-/** A browser of the suite, for one stack. */
+/** A visitor client for one stack. */
 export async function createClient(stack: Stack): Promise<Client> {
   const { origin, siteKey } = stack.demo
   const gatewayUrl = stack.gateways[0]!.url
@@ -63,28 +63,28 @@ export async function createClient(stack: Stack): Promise<Client> {
     const response = await fetch(`${via}${BASE}${path}`, {
       method,
       headers: Object.fromEntries(Object.entries(all).filter((each): each is [string, string] => each[1] !== null)),
-      ...(body === undefined ? {} : { body: isRaw ? (body as string) : JSON.stringify(body) }),
+      body: isRaw ? (body as string) : JSON.stringify(body),
     })
     const text = await response.text()
-    const json = text !== '' && response.headers.get('content-type')?.startsWith('application/json')
+    const isJson = text !== '' && response.headers.get('content-type')?.startsWith('application/json')
     const answer = {
       status: response.status,
       headers: response.headers,
       text,
-      body: json ? JSON.parse(text) : undefined,
+      body: isJson ? JSON.parse(text) : undefined,
     }
-    note(method, path, answer)
+    checkAnswer(method, path, answer)
     return answer
   }
 
-  function note(method: string, path: string, answer: Answer) {
+  function checkAnswer(method: string, path: string, answer: Answer) {
     const where = `${method} ${path.split('?')[0]?.replace(/(cmd|scr)_\w+/, '…')} ${answer.status} ${answer.body?.code ?? ''}`
     const found = document.problems(method, `${BASE}${path.split('?')[0]}`, answer)
     seen.problems.push(...found.map((problem) => `${where}: ${problem}`))
     if (!answer.headers.get('x-correlation-id')) seen.problems.push(`${where}: no X-Correlation-Id`)
     if (answer.status < 400) return
     seen.codes.add(answer.body?.code)
-    if (internals.test(answer.text)) seen.problems.push(`${where}: shows ${answer.text}`)
+    if (internals.test(answer.text)) seen.problems.push(`${where}: reveals ${answer.text}`)
   }
 
   return {
@@ -98,14 +98,14 @@ export async function createClient(stack: Stack): Promise<Client> {
       expect(answer.headers.get('content-type')).toBe('application/json')
       expect(correlationId).toBe(answer.headers.get('x-correlation-id'))
       expect(issues !== undefined).toBe(code === 'ValidationFailed')
-      const waits = code === 'RateLimited' || status === 503 || code === 'OperationInProgress'
-      expect(retryAfter !== undefined).toBe(waits)
+      const hasRetryAfter = code === 'RateLimited' || status === 503 || code === 'OperationInProgress'
+      expect(retryAfter !== undefined).toBe(hasRetryAfter)
       const header = answer.headers.get('retry-after')
       expect(header).toBe(status === 429 || status === 503 ? String(retryAfter) : null)
       expect(answer.headers.get('www-authenticate')).toBe(status === 401 ? 'Bearer' : null)
       const cors = answer.headers.get('access-control-allow-origin')
-      const known = code !== 'OriginNotAllowed' && code !== 'InternalError'
-      if (known) expect(cors).toBe(request?.headers?.origin ?? origin)
+      const hasCors = code !== 'OriginNotAllowed' && code !== 'InternalError'
+      if (hasCors) expect(cors).toBe(request?.headers?.origin ?? origin)
       return answer
     },
     visitor: () => startVisitor({ gatewayUrl, origin, siteKey }),

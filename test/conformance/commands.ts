@@ -28,7 +28,7 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
 
   const cancel = (commandId: string) => suite().roomy.operator.commands.cancelCommand({ commandId })
 
-  /** As if its 120 seconds had gone by. */
+  /** Moves the expiry of a command to now, instead of waiting 120 seconds. */
   async function expire(commandId: string) {
     const mongo = new MongoClient(database.uri)
     const commands = mongo.db(database.name).collection<{ _id: string }>('commands')
@@ -44,7 +44,13 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
   const acknowledge = (visitor: Visitor, kind: 'navigation' | 'screenshots', id: string, word: string) =>
     suite().roomy.client.call('POST', pathOf(kind, id), { headers: bearer(visitor), body: bodyOf(kind, word) })
 
-  const refuses = (code: string, visitor: Visitor, kind: 'navigation' | 'screenshots', id: string, word: string) =>
+  const expectRejection = (
+    code: string,
+    visitor: Visitor,
+    kind: 'navigation' | 'screenshots',
+    id: string,
+    word: string,
+  ) =>
     suite().roomy.client.fails(code, 'POST', pathOf(kind, id), { headers: bearer(visitor), body: bodyOf(kind, word) })
 
   const uploadRequest = (visitor: Visitor, body: Uint8Array, contentType = 'image/png') => ({
@@ -53,7 +59,7 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
   })
   const upload = (visitor: Visitor, id: string, body: Uint8Array, contentType?: string) =>
     suite().roomy.client.call('POST', `/commands/screenshots/${id}/upload`, uploadRequest(visitor, body, contentType))
-  const refusesUpload = (code: string, visitor: Visitor, id: string, body: Uint8Array, contentType?: string) =>
+  const expectUploadRejection = (code: string, visitor: Visitor, id: string, body: Uint8Array, contentType?: string) =>
     suite().roomy.client.fails(
       code,
       'POST',
@@ -61,7 +67,7 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
       uploadRequest(visitor, body, contentType),
     )
 
-  async function granted(visitor: Visitor) {
+  async function requestGranted(visitor: Visitor) {
     const id = await request('screenshots', visitor)
     expect((await acknowledge(visitor, 'screenshots', id, 'granted')).status).toBe(200)
     return id
@@ -72,8 +78,10 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
 
   rule('C3.23', async () => {
     const visitor = await suite().roomy.client.visitor()
-    /** Each state, how one gets there, and what may come next. */
-    const navigations: [way: string[], next: string[], refusal: string][] = [
+    /**
+     * For each state: the steps to reach it, the allowed next steps, and the code for all others.
+     */
+    const navigations: [steps: string[], next: string[], rejection: string][] = [
       [[], ['accepted', 'declined', 'unsupported'], 'CommandAlreadyResolved'],
       [['accepted'], ['completed', 'failed'], 'CommandAlreadyResolved'],
       [['accepted', 'completed'], [], 'CommandAlreadyResolved'],
@@ -93,20 +101,20 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
     ]
     const check = async (kind: 'navigation' | 'screenshots', states: typeof navigations, words: string[]) => {
       const nameOfId = kind === 'navigation' ? 'commandId' : 'requestId'
-      for (const [way, next, refusal] of states) {
-        // What was answered on the way is neither a new outcome nor surely the last one.
-        for (const word of words.filter((each) => !way.includes(each))) {
+      for (const [steps, next, rejection] of states) {
+        // Skips outcomes that were already reported: a repeat is not a new outcome.
+        for (const word of words.filter((each) => !steps.includes(each))) {
           const id = await request(kind, visitor)
-          for (const step of way) {
+          for (const step of steps) {
             if (step === 'cancelled') await cancel(id)
             else if (step === 'expired') await expire(id)
             else await acknowledge(visitor, kind, id, step)
           }
           if (next.includes(word)) {
             const { status, body } = await acknowledge(visitor, kind, id, word)
-            expect([way, word, status]).toEqual([way, word, 200])
+            expect([steps, word, status]).toEqual([steps, word, 200])
             expect(body).toMatchObject({ [nameOfId]: id, state: word })
-          } else await refuses(refusal, visitor, kind, id, word)
+          } else await expectRejection(rejection, visitor, kind, id, word)
         }
       }
     }
@@ -148,10 +156,10 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
       'http://localhost:1/',
       '/pricing',
     ]) {
-      const refused = await operator.commands
+      const error = await operator.commands
         .requestNavigation({ sessionId, url })
         .catch((reason) => ConnectError.from(reason))
-      expect((refused as ConnectError).findDetails?.(ErrorInfoSchema)[0]?.code, url).toBe('ValidationFailed')
+      expect((error as ConnectError).findDetails?.(ErrorInfoSchema)[0]?.code, url).toBe('ValidationFailed')
     }
     const { command } = await operator.commands.requestNavigation({ sessionId, url: `${stack.demo.origin}/a?b=c#d` })
     expect(command?.state).toBe('requested')
@@ -171,7 +179,7 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
         expiresAt: expect.stringMatching(rfc3339),
       },
     })
-    await refusesUpload('PayloadTooLarge', visitor, requestId, imageOf('image/png', maxBytes + 1))
+    await expectUploadRejection('PayloadTooLarge', visitor, requestId, imageOf('image/png', maxBytes + 1))
     for (const [type, bytes] of [
       ['image/jpeg', imageOf('image/png', 100)],
       ['image/png', imageOf('image/webp', 100)],
@@ -179,9 +187,9 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
       ['image/webp', Buffer.from('RIFF')],
       ['image/png', Buffer.from('<!doctype html><script>alert(1)</script>')],
     ] as const)
-      await refusesUpload('ValidationFailed', visitor, requestId, bytes, type)
+      await expectUploadRejection('ValidationFailed', visitor, requestId, bytes, type)
     for (const type of ['image/gif', 'image/svg+xml', 'application/json', 'text/plain'])
-      await refusesUpload('UnsupportedMediaType', visitor, requestId, imageOf('image/png', 100), type)
+      await expectUploadRejection('UnsupportedMediaType', visitor, requestId, imageOf('image/png', 100), type)
     const bytes = imageOf('image/png', maxBytes)
     const answer = await upload(visitor, requestId, bytes)
     expect([answer.status, answer.body]).toEqual([
@@ -193,15 +201,15 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
         sha256: createHash('sha256').update(bytes).digest('hex'),
       },
     ])
-    await refusesUpload('CommandAlreadyResolved', visitor, requestId, bytes)
+    await expectUploadRejection('CommandAlreadyResolved', visitor, requestId, bytes)
     for (const type of ['image/jpeg', 'image/webp'] as const)
-      expect((await upload(visitor, await granted(visitor), imageOf(type, 100), type)).status).toBe(201)
+      expect((await upload(visitor, await requestGranted(visitor), imageOf(type, 100), type)).status).toBe(201)
   })
 
   rule('C3.30', async () => {
     const { client, stack } = suite().roomy
     const visitor = await client.visitor()
-    const id = await granted(visitor)
+    const id = await requestGranted(visitor)
     const headers = { ...bearer(visitor), 'content-type': 'image/png', 'idempotency-key': 'upload' }
     const path = `/commands/screenshots/${id}/upload`
     const body = imageOf('image/png', 200_000)
@@ -260,7 +268,7 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
     for (const word of [undefined, 'denied', 'unsupported']) {
       const id = await request('screenshots', visitor)
       if (word) await acknowledge(visitor, 'screenshots', id, word)
-      await refusesUpload('ConsentRequired', visitor, id, imageOf('image/png', 100))
+      await expectUploadRejection('ConsentRequired', visitor, id, imageOf('image/png', 100))
     }
   })
 
@@ -268,13 +276,13 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
     const { client } = suite().roomy
     const [visitor, stranger] = [await client.visitor(), await client.visitor()]
     const commandId = await request('navigation', visitor)
-    const requestId = await granted(visitor)
-    await refuses('CommandNotFound', stranger, 'navigation', commandId, 'accepted')
-    await refuses('CommandNotFound', stranger, 'screenshots', requestId, 'denied')
-    await refusesUpload('CommandNotFound', stranger, requestId, imageOf('image/png', 100))
-    await refuses('CommandNotFound', visitor, 'screenshots', commandId, 'granted')
-    await refuses('CommandNotFound', visitor, 'navigation', requestId, 'accepted')
-    await refuses('CommandNotFound', visitor, 'navigation', 'cmd_none', 'accepted')
+    const requestId = await requestGranted(visitor)
+    await expectRejection('CommandNotFound', stranger, 'navigation', commandId, 'accepted')
+    await expectRejection('CommandNotFound', stranger, 'screenshots', requestId, 'denied')
+    await expectUploadRejection('CommandNotFound', stranger, requestId, imageOf('image/png', 100))
+    await expectRejection('CommandNotFound', visitor, 'screenshots', commandId, 'granted')
+    await expectRejection('CommandNotFound', visitor, 'navigation', requestId, 'accepted')
+    await expectRejection('CommandNotFound', visitor, 'navigation', 'cmd_none', 'accepted')
     expect((await acknowledge(visitor, 'navigation', commandId, 'accepted')).status).toBe(200)
   })
 
@@ -282,16 +290,16 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
     const visitor = await suite().roomy.client.visitor()
     const id = await request('navigation', visitor)
     await acknowledge(visitor, 'navigation', id, 'declined')
-    await refuses('CommandAlreadyResolved', visitor, 'navigation', id, 'accepted')
+    await expectRejection('CommandAlreadyResolved', visitor, 'navigation', id, 'accepted')
   })
 
   rule('E.CommandExpired', async () => {
     const visitor = await suite().roomy.client.visitor()
     const id = await request('navigation', visitor)
     await expire(id)
-    await refuses('CommandExpired', visitor, 'navigation', id, 'accepted')
-    const requestId = await granted(visitor)
+    await expectRejection('CommandExpired', visitor, 'navigation', id, 'accepted')
+    const requestId = await requestGranted(visitor)
     await expire(requestId)
-    await refusesUpload('CommandExpired', visitor, requestId, imageOf('image/png', 100))
+    await expectUploadRejection('CommandExpired', visitor, requestId, imageOf('image/png', 100))
   })
 }

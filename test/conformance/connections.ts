@@ -7,12 +7,12 @@ import { concurrentRule, rule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
 const DESTROYED_WITHIN_MS = 5_000
-/** For a busy machine. */
+/** Allowance for a busy machine. */
 const SLACK_MS = 2_000
 
-/** Section 1, second edition: connections, and requests as bytes. */
+/** Section 1, second edition: connections and raw requests. */
 export function connectionRules(suite: () => Suite): void {
-  /** A client that keeps its own side of the connection open. */
+  /** Opens a connection whose client side stays open after the server ends it. */
   function open(bytes: string) {
     const { port } = new URL(suite().roomy.stack.gateways[0]!.url)
     const socket: Socket = connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true })
@@ -46,13 +46,13 @@ export function connectionRules(suite: () => Suite): void {
     return request('POST', '/messages', id, visitor, more, body)
   }
 
-  const got = ({ answers }: ReturnType<typeof open>) => answers().map(({ id, status }) => [id, status])
+  const idsAndStatuses = ({ answers }: ReturnType<typeof open>) => answers().map(({ id, status }) => [id, status])
 
   rule('C1.21', async () => {
     for (const bytes of [
       `GET ${BASE}/messages HTTP/1.1\r\nHost: x\r\nOrigin: ${suite().roomy.stack.demo.origin}\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`,
       request('POST', '/messages', 'a', undefined, 'Transfer-Encoding: chunked\r\n', 'xyz\r\n'),
-      'no HTTP\r\n\r\n',
+      'not HTTP\r\n\r\n',
     ]) {
       const client = open(bytes)
       await until('the answer', () => client.endedAt > 0)
@@ -96,7 +96,7 @@ export function connectionRules(suite: () => Suite): void {
     const client = open([send('a', visitor), list('b'), list('c'), send('d', visitor)].join(''))
     onTestFinished(() => void client.socket.destroy())
     await until('four answers', () => client.answers().length === 4)
-    expect(got(client)).toEqual([
+    expect(idsAndStatuses(client)).toEqual([
       ['a', 202],
       ['b', 200],
       ['c', 200],
@@ -109,22 +109,22 @@ export function connectionRules(suite: () => Suite): void {
     const events = request('GET', '/events', 'e', visitor)
     const behind = open(send('a', visitor) + events)
     await until('the stream', () => behind.text().includes(': open'))
-    expect(got(behind)).toEqual([
+    expect(idsAndStatuses(behind)).toEqual([
       ['a', 202],
       ['e', 200],
     ])
     behind.socket.destroy()
     const before = open(events + send('b', visitor))
     await until('the end', () => before.endedAt > 0)
-    expect(got(before)).toEqual([['e', 400]])
+    expect(idsAndStatuses(before)).toEqual([['e', 400]])
     expect(await visitor.history()).toHaveLength(1)
   })
 
   for (const [detail, bytes] of [
     ['CONNECT', async () => 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['broken HTTP', async () => 'no HTTP\r\n\r\n'],
+    ['malformed HTTP', async () => 'not HTTP\r\n\r\n'],
     [
-      'a stream with a request behind it',
+      'a stream followed by a request',
       async () => {
         const visitor = await suite().roomy.client.visitor()
         return request('GET', '/events', 'e', visitor) + send('a', visitor)
@@ -136,7 +136,7 @@ export function connectionRules(suite: () => Suite): void {
       async () => {
         const client = open(await bytes())
         await until('the end', () => client.endedAt > 0)
-        // A write to a destroyed connection is answered by a reset; one to a half-open connection is not.
+        // The peer answers a write with a reset only if the connection is destroyed, not half-open.
         await until('the reset', () => {
           if (client.brokenAt === 0) client.socket.write(' ')
           return client.brokenAt > 0

@@ -13,9 +13,12 @@ import type { Suite } from './suite.ts'
 const TYPING_SECONDS = 8
 const ada = { displayName: 'Ada', avatarUrl: 'https://a.example/ada.png' }
 
-/** Sections 3 and 4: page context, typing, states, attribution, closing and opening, forms, the retry route. */
+/**
+ * Sections 3 and 4: page context, typing, states, attribution, closing and opening, forms, the
+ * retry route.
+ */
 export function conversationRules(suite: () => Suite): void {
-  /** Runs while other rules are looked at. */
+  /** Runs while other rules are tested. */
   let untilTypingEnds: Promise<{ seconds: number; events: StreamEvent[] }>
 
   beforeAll(async () => {
@@ -33,7 +36,7 @@ export function conversationRules(suite: () => Suite): void {
     untilTypingEnds.catch(() => {})
   })
 
-  /** A visitor of an installation of the demo workspace with these settings. */
+  /** Starts a visitor on a new installation of the demo workspace with these settings. */
   async function visitorOf(settings: object): Promise<{ visitor: Visitor; siteKey: string }> {
     const { operator, stack } = suite().roomy
     const { origin, workspaceId } = stack.demo
@@ -72,7 +75,7 @@ export function conversationRules(suite: () => Suite): void {
     })
     await client.call('POST', '/context/page', { headers: bearer(visitor), body: { url: 'https://shop.example/b?c' } })
     expect((await contextOf(visitor))?.url).toBe('https://shop.example/b')
-    // The same object where a session begins.
+    // The same page context, sent when a session is created.
     const { body: session } = await client.call('POST', '/sessions', {
       body: { publicSiteKey: suite().roomy.stack.demo.siteKey, clientInstanceId: 'i', pageContext: body },
     })
@@ -111,7 +114,7 @@ export function conversationRules(suite: () => Suite): void {
     const { client, operator, stack } = suite().roomy
     const url = 'https://shop.example/'
     const long = 'ü'.repeat(2500)
-    const cases: [sent: object, kept: object][] = [
+    const cases: [sent: object, stored: object][] = [
       [
         { url: 'android-app://com.google.android.gm/', title: 'Cart' },
         { url: '', title: 'Cart' },
@@ -133,21 +136,21 @@ export function conversationRules(suite: () => Suite): void {
       [{ url: `${url}${'x'.repeat(3000)}` }, { url: url.padEnd(2048, 'x') }],
       [{ url, viewport: { width: -1, height: 1e9 } }, { url }],
     ]
-    for (const [sent, kept] of cases) {
+    for (const [sent, stored] of cases) {
       const { body: session } = await client.call('POST', '/sessions', {
         body: { publicSiteKey: stack.demo.siteKey, clientInstanceId: 'i', locale: 'de_DE', pageContext: sent },
       })
       const found = (await operator.sessions.getSession({ sessionId: session.sessionId })).session!
-      expect(found).toMatchObject({ locale: 'de-DE', pageContext: kept })
+      expect(found).toMatchObject({ locale: 'de-DE', pageContext: stored })
       for (const name of ['title', 'referrer', 'viewport'])
-        expect(name in found.pageContext!, `${name} of ${JSON.stringify(sent).slice(0, 80)}`).toBe(name in kept)
+        expect(name in found.pageContext!, `${name} of ${JSON.stringify(sent).slice(0, 80)}`).toBe(name in stored)
 
       const visitor = await client.visitor()
       const headers = { ...bearer(visitor), 'idempotency-key': 'op' }
       const report = await client.call('POST', '/context/page', { headers: bearer(visitor), body: sent })
       const body = message('op', { locale: 'no locale', pageContext: sent })
       expect([report.status, (await client.call('POST', '/messages', { headers, body })).status]).toEqual([204, 202])
-      expect(await contextOf(visitor)).toMatchObject(kept)
+      expect(await contextOf(visitor)).toMatchObject(stored)
       expect((await visitor.history())[0]).not.toHaveProperty('locale')
     }
   })
@@ -229,7 +232,7 @@ export function conversationRules(suite: () => Suite): void {
       body: message('op'),
     })
     await client.fails('ValidationFailed', 'POST', '/messages/other/retry', { headers, body: message('op') })
-    // One that never arrived is accepted.
+    // Retrying a message that never arrived accepts it.
     const lost = { ...headers, 'idempotency-key': 'lost' }
     expect((await client.call('POST', '/messages/lost/retry', { headers: lost, body: message('lost') })).status).toBe(
       202,
@@ -361,10 +364,10 @@ export function conversationRules(suite: () => Suite): void {
       const sequences = data.map(({ sequence }) => sequence)
       expect(sequences).toEqual([...new Set(sequences)].sort((one, other) => one - other))
     },
-    'the rest of the table',
+    'all other event types',
   )
 
-  // The last one: its time has gone by while the others ran.
+  // Last, because its waiting time passes while the other tests run.
   rule('C3.21', async () => {
     const { seconds, events } = await untilTypingEnds
     expect(events.map(({ type }) => type)).toEqual(['typing.started', 'typing.stopped'])

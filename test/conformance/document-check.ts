@@ -1,13 +1,16 @@
 import { validatorOf } from '../support/json-schema.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever the document says is what is checked
+// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is untyped
 type Json = any
 
-/** Holds answers against the OpenAPI document of a gateway. */
+/** Checks answers against the OpenAPI document of a gateway. */
 export interface DocumentCheck {
-  /** What is wrong with an answer: its status, its code or its body are not described. Paths without an operation of that name are nobody's. */
+  /**
+   * Returns the deviations of an answer from the document: status, content type or body.
+   * Returns none if the document has no such operation.
+   */
   problems(method: string, path: string, answer: { status: number; headers: Headers; body: Json }): string[]
-  /** The same for the data of an event. */
+  /** Returns the deviations of an event from its schema. */
   eventProblems(event: { type: string }): string[]
 }
 

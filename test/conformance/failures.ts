@@ -12,7 +12,9 @@ import { bearer, message } from './client.ts'
 import { rule } from './rule.ts'
 import { newSite, type Suite } from './suite.ts'
 
-/** Section 1: each row of the table of failures, provoked. `client.fails` holds the answer to the row. */
+/**
+ * Section 1: provokes each failure of the table. `client.fails` checks the answer against its row.
+ */
 export function failureRules(suite: () => Suite, database: TestDatabase): void {
   const simple: [code: string, method: string, path: string, request?: object][] = [
     ['ValidationFailed', 'POST', '/sessions', { body: {} }],
@@ -104,7 +106,7 @@ export function failureRules(suite: () => Suite, database: TestDatabase): void {
       body: { publicSiteKey: stack.demo.siteKey, clientInstanceId: 'i' },
     }
     const { body } = await client.call('POST', '/sessions', request)
-    // As if the process that took the first request were still at it.
+    // Makes the first request look unfinished.
     const mongo = new MongoClient(database.uri)
     const records = mongo.db(database.name).collection('idempotency')
     const runningUntil = new Date(Date.now() + 60_000)
@@ -124,7 +126,7 @@ export function failureRules(suite: () => Suite, database: TestDatabase): void {
 
   rule('E.InternalError', async () => {
     const { client, stack } = suite().roomy
-    // A gateway that the cores do not know: its own fault, of which a visitor learns nothing.
+    // The cores reject this gateway's token. The answer must not reveal that to a visitor.
     const dataDir = await mkdtemp(join(tmpdir(), 'service-stranger-'))
     const port = await freePort()
     const url = `http://127.0.0.1:${port}`

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { bearer, message, type Request } from './client.ts'
 import { rule } from './rule.ts'
-import { newSite, type Suite, streamsAreBack } from './suite.ts'
+import { newSite, type Suite, waitForStreams } from './suite.ts'
 
-/** Section 1: one logical operation, however often it is sent. */
+/** Section 1: idempotency. */
 export function idempotencyRules(suite: () => Suite): void {
   const create = (clientInstanceId: string) => ({
     publicSiteKey: suite().roomy.stack.demo.siteKey,
@@ -165,12 +165,18 @@ export function idempotencyRules(suite: () => Suite): void {
   rule('C1.36', async () => {
     const { client, stack } = suite().roomy
     const visitor = await client.visitor()
-    const create1 = { headers: { 'idempotency-key': randomUUID() }, body: create('restart') }
-    const send = { headers: { ...bearer(visitor), 'idempotency-key': 'op' }, body: message('op') }
-    const firsts = [await client.call('POST', '/sessions', create1), await client.call('POST', '/messages', send)]
+    const createRequest = { headers: { 'idempotency-key': randomUUID() }, body: create('restart') }
+    const sendRequest = { headers: { ...bearer(visitor), 'idempotency-key': 'op' }, body: message('op') }
+    const firsts = [
+      await client.call('POST', '/sessions', createRequest),
+      await client.call('POST', '/messages', sendRequest),
+    ]
     await Promise.all([...stack.cores, ...stack.gateways].map((part) => part.killAndRestart()))
-    await streamsAreBack(stack, visitor)
-    const seconds = [await client.call('POST', '/sessions', create1), await client.call('POST', '/messages', send)]
+    await waitForStreams(stack, visitor)
+    const seconds = [
+      await client.call('POST', '/sessions', createRequest),
+      await client.call('POST', '/messages', sendRequest),
+    ]
     for (const [index, second] of seconds.entries()) {
       expect(second.body).toEqual(firsts[index]!.body)
       expect(second.headers.get('idempotency-replayed')).toBe('true')

@@ -12,7 +12,7 @@ export const newSubject = () => `customer-${randomUUID()}`
 export const assertionOf = ({ roomy }: Suite, claims: Record<string, unknown> = {}, change: AssertionChange = {}) =>
   signAssertion({ siteKey: roomy.stack.demo.siteKey, ...roomy.stack.demo.identity }, { claims, ...change })
 
-/** As a client does it: the answer's session is the visitor's from then on. */
+/** Identifies the visitor and replaces its session with the one of the answer. */
 export async function identify(suite: Suite, visitor: Visitor, claims: Record<string, unknown>): Promise<Answer> {
   const answer = await suite.roomy.client.call('POST', '/sessions/identify', {
     headers: bearer(visitor),
@@ -23,7 +23,7 @@ export async function identify(suite: Suite, visitor: Visitor, claims: Record<st
   return answer
 }
 
-/** Section 3: identify, clear and change of subject. */
+/** Section 3: identifying, clearing and changing the subject. */
 export function identityRules(suite: () => Suite): void {
   const clear = (visitor: Visitor, request: Request = {}) =>
     suite().roomy.client.call('DELETE', '/sessions/identify', { headers: bearer(visitor), ...request })
@@ -44,7 +44,7 @@ export function identityRules(suite: () => Suite): void {
     const bodies = async (visitor: Visitor) => (await visitor.history()).map(({ body }) => body)
     expect(await bodies(laptop)).toEqual(['from the laptop', 'from the phone', 'for both'])
     expect(await bodies(phone)).toEqual(await bodies(laptop))
-    // A third one, of another subject, sees nothing of it.
+    // A session of another subject does not see the messages.
     const other = await client.visitor()
     await identify(suite(), other, { sub: newSubject() })
     expect(await bodies(other)).toEqual([])
@@ -137,7 +137,7 @@ export function identityRules(suite: () => Suite): void {
     const { client, stack } = suite().roomy
     const visitor = await client.visitor()
     await identify(suite(), visitor, { sub: newSubject(), name: 'Ada' })
-    await visitor.send('of Ada')
+    await visitor.send('from Ada')
     const streams = await Promise.all(stack.gateways.map(({ url: via }) => visitor.openStream({ via })))
     const ada = visitor.session
     const request = {
@@ -163,7 +163,7 @@ export function identityRules(suite: () => Suite): void {
         via,
       })
     }
-    // The answer was lost: the grant that it killed still gets the same one.
+    // If the answer was lost, the ended grant gets it again.
     const repeated = await client.call('POST', '/sessions/identify', { ...request, via: stack.gateways[1]!.url })
     expect([repeated.status, repeated.body]).toEqual([200, answer.body])
     expect(repeated.headers.get('idempotency-replayed')).toBe('true')
@@ -212,12 +212,12 @@ export function identityRules(suite: () => Suite): void {
       ['session.identified', {}],
       ['session.closed', {}],
     ])
-    // With a message of its own it keeps its conversation, and nothing that was written is lost.
-    await first.send('of the first')
-    await second.send('of the second')
+    // An anonymous session that has messages keeps its conversation.
+    await first.send('from the first')
+    await second.send('from the second')
     const { conversationId } = second.session
     await identify(suite(), second, { sub })
     expect(second.session.conversationId).toBe(conversationId)
-    expect((await second.history()).map(({ body }) => body)).toContain('of the second')
+    expect((await second.history()).map(({ body }) => body)).toContain('from the second')
   })
 }

@@ -28,7 +28,7 @@ interface Known {
   body?: string
 }
 
-/** What a client that follows the contract keeps: messages by their id, whatever way they came. */
+/** Merges messages from all sources by their id, as a client must do. */
 function createMerge() {
   const byId = new Map<string, Known>()
   return {
@@ -41,7 +41,7 @@ function createMerge() {
   }
 }
 
-/** The whole: whatever happens in whatever order, the client ends up with one list. */
+/** Sections 1 and 3: the client gets one consistent list under any interleaving. */
 export function interleavingRules(suite: () => Suite): void {
   concurrentRule('C3.16', async () => {
     const { client, operator, stack } = suite().roomy
@@ -67,7 +67,7 @@ export function interleavingRules(suite: () => Suite): void {
   concurrentRule('S1.1', async () => {
     const { client, operator, stack } = suite().roomy
 
-    async function play(steps: Step[], together: boolean) {
+    async function play(steps: Step[], isConcurrent: boolean) {
       const visitor = await client.visitor()
       const { conversationId } = visitor.session
       const merge = createMerge()
@@ -77,7 +77,7 @@ export function interleavingRules(suite: () => Suite): void {
         history.forEach(merge.add)
         return history
       }
-      /** On the other gateway each time, from the last event seen or from some way before it. */
+      /** Reconnects through the other gateway, `back` events before the last event seen. */
       async function connect(back: number) {
         const last = streams.at(-1)
         last?.close()
@@ -111,8 +111,8 @@ export function interleavingRules(suite: () => Suite): void {
       const running: Promise<unknown>[] = []
       for (const each of steps) {
         const done = perform[each.kind](each as never)
-        // A browser has one stream and one renewal at a time; sends, reads and agents overlap with all of it.
-        if (together && each.kind !== 'reconnect' && each.kind !== 'renew') running.push(done)
+        // A browser has one stream and one renewal at a time. Sends, reads and agents may overlap.
+        if (isConcurrent && each.kind !== 'reconnect' && each.kind !== 'renew') running.push(done)
         else await done
       }
       await Promise.all(running)

@@ -8,7 +8,7 @@ import { GRANT_SECONDS, SESSION_SECONDS, type Suite } from './suite.ts'
 
 const millis = (time: string) => new Date(time).getTime()
 
-/** Lives of grants, sessions and streams: rules that wait for time to go by, all of them at once. */
+/** Lifetimes of grants, sessions and streams. These tests wait, so they run concurrently. */
 export function lifetimeRules(suite: () => Suite): void {
   concurrentRule('C2.5', async () => {
     const { client } = suite().short
@@ -47,14 +47,14 @@ export function lifetimeRules(suite: () => Suite): void {
       await delay(2200)
       const stream = await visitor.openStream()
       visitor.session = renewed.body
-      // The first grant ends while the stream is open, and the session goes on.
+      // The first grant expires while the stream is open; the session continues.
       await delay(2000)
       expect((await visitor.send('on')).status).toBe(202)
       await until('the event', () => stream.events.length === 1)
       expect(stream.events[0]!.type).toBe('message.accepted')
       stream.close()
     },
-    'beyond the end of the grant it was opened with',
+    'after the grant that opened the stream has expired',
   )
 
   concurrentRule(
@@ -66,7 +66,7 @@ export function lifetimeRules(suite: () => Suite): void {
       await stream.ended
       expect(stream.events.map(({ type }) => type)).toEqual(['session.expired'])
     },
-    'an expired one',
+    'an expired session',
   )
 
   concurrentRule('C4.15', async () => {

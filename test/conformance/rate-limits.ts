@@ -5,7 +5,7 @@ import { bearer } from './client.ts'
 import { rule } from './rule.ts'
 import { newSite, type Suite } from './suite.ts'
 
-/** Section 1: rate limits, as they are. */
+/** Section 1: rate limits. */
 export function rateRules(suite: () => Suite): void {
   const address = (last: number) => ({ 'x-forwarded-for': `192.0.2.${last}` })
 
@@ -19,7 +19,7 @@ export function rateRules(suite: () => Suite): void {
     expect(body).toMatchObject({ code: 'RateLimited', retryable: true, terminal: false })
     expect(body.retryAfter).toBeLessThanOrEqual(2)
     expect(headers.get('retry-after')).toBe(String(body.retryAfter))
-    // One every two seconds comes back.
+    // A token is added every two seconds.
     await until('another token', async () => (await visitor.send('later')).status === 202)
   })
 
@@ -66,12 +66,12 @@ export function rateRules(suite: () => Suite): void {
     const visitor = await client.visitor()
     const from = { ...bearer(visitor), ...address(54) }
     expect((await client.call('GET', '/messages', { headers: from })).status).toBe(200)
-    const refused = (index: number) =>
+    const sendRejected = (index: number) =>
       index % 2 === 0
         ? client.call('GET', '/messages', { headers: { ...from, authorization: `Bearer forged-${index}` } })
         : client.call('GET', '/messages', { headers: { ...from, origin: `https://${index}.evil.example` } })
     const started = performance.now()
-    const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => refused(index)))
+    const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => sendRejected(index)))
     const statuses = answers.map(({ status }) => status)
     const answered = statuses.filter((status) => status === 401 || status === 403).length
     expect(answered).toBeGreaterThanOrEqual(120)
@@ -121,6 +121,6 @@ export function rateRules(suite: () => Suite): void {
       const visitor = await startVisitor({ gatewayUrl, origin: 'https://a.b.visitors.example', siteKey })
       expect((await visitor.send('from a wildcard')).status).toBe(202)
     },
-    'a session on a wildcard',
+    'a session from a wildcard origin',
   )
 }

@@ -4,12 +4,12 @@ import type { Visitor } from '../support/visitor.ts'
 import { BASE } from './client.ts'
 import type { Scene } from './suite.ts'
 
-/** An event stream as bytes on a socket: over HTTP/1.0, so that they come without the frames of a chunked body. */
+/** An event stream as raw bytes. Uses HTTP/1.0, so that the body is not chunked. */
 export interface RawStream {
   received(): string
   pause(): void
   resume(): void
-  /** Resolves when the other side has ended it, or we have. */
+  /** Resolves when either side has closed the connection. */
   ended: Promise<void>
   close(): void
 }
@@ -35,7 +35,7 @@ export function openRaw({ stack }: Scene, { session }: Visitor, query: string, h
   }
 }
 
-/** The bytes of a stream, up to what is waited for. */
+/** Reads a stream until `enough` returns true, then closes it. */
 export async function readRaw(
   scene: Scene,
   visitor: Visitor,

@@ -12,7 +12,7 @@ export async function sendMany(visitor: Visitor, count: number) {
   for (let index = 0; index < count; index++) expect((await visitor.send(`message ${index}`)).status).toBe(202)
 }
 
-/** Section 4: where a stream starts, and what it replays. */
+/** Section 4: where a stream starts and what it replays. */
 export function replayRules(suite: () => Suite): void {
   rule('C4.1', async () => {
     const { client, stack } = suite().roomy
@@ -84,7 +84,7 @@ export function replayRules(suite: () => Suite): void {
     }
   })
 
-  async function reset(
+  async function expectReset(
     visitor: Visitor,
     start: { after?: number; lastEventId?: string },
     reason: string,
@@ -107,7 +107,7 @@ export function replayRules(suite: () => Suite): void {
     const visitor = await suite().roomy.client.visitor()
     const count = REPLAY_WINDOW_EVENTS + 3
     await sendMany(visitor, count)
-    await reset(visitor, { after: 2 }, 'window_exceeded', count)
+    await expectReset(visitor, { after: 2 }, 'window_exceeded', count)
     const inside = await visitor.openStream({ after: 3 })
     await until('the window', () => inside.events.length === REPLAY_WINDOW_EVENTS)
     inside.close()
@@ -116,8 +116,8 @@ export function replayRules(suite: () => Suite): void {
   rule('C4.7', async () => {
     const visitor = await suite().roomy.client.visitor()
     await sendMany(visitor, 1)
-    await reset(visitor, { after: 2 }, 'position_unknown', 1)
-    await reset(visitor, { lastEventId: `${visitor.session.replay.epoch}-99` }, 'position_unknown', 1)
+    await expectReset(visitor, { after: 2 }, 'position_unknown', 1)
+    await expectReset(visitor, { lastEventId: `${visitor.session.replay.epoch}-99` }, 'position_unknown', 1)
   })
 
   rule('C4.8', async () => {
@@ -132,13 +132,13 @@ export function replayRules(suite: () => Suite): void {
       `${epoch}-1-1`,
       `${epoch}-99999999999`,
     ])
-      await reset(visitor, { lastEventId }, 'epoch_changed', 1)
+      await expectReset(visitor, { lastEventId }, 'epoch_changed', 1)
   })
 
   rule('C4.20', async () => {
     const visitor = await suite().short.client.visitor()
     await sendMany(visitor, 1)
     await delay(1_100)
-    await reset(visitor, { after: 0 }, 'window_exceeded', 1)
+    await expectReset(visitor, { after: 0 }, 'window_exceeded', 1)
   })
 }

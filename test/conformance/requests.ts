@@ -6,7 +6,7 @@ import { newSite, type Suite } from './suite.ts'
 
 const CREDENTIALS = ['grant', 'access_token', 'token', 'authorization', 'renewalToken', 'assertion']
 
-/** Section 1: the checks of every request, and what every answer is like. */
+/** Section 1: request checks and common properties of answers. */
 export function requestRules(suite: () => Suite): void {
   rule('C1.1', async () => {
     const { client, operator } = suite().roomy
@@ -19,7 +19,7 @@ export function requestRules(suite: () => Suite): void {
       return visitor
     }
 
-    /** Each check's failure as a change of a good send, in the contract's order. */
+    /** One change per check that makes a valid send fail it, in the contract's order. */
     const breaks: { code: string; headers?: Record<string, string | null>; query?: string; body?: unknown }[] = [
       { code: 'OriginNotAllowed', headers: { origin: 'https://evil.example' } },
       { code: 'WidgetVersionUnsupported', headers: { 'x-service-widget-version': '2.0' } },
@@ -56,7 +56,7 @@ export function requestRules(suite: () => Suite): void {
       expect((await send('op-10')).body.code).toBe('RateLimited')
       expect((await send('op-10', { extra: 1 })).body.code).toBe('ValidationFailed')
     },
-    'the rate limit comes last',
+    'the rate limit is checked last',
   )
 
   rule('C1.2', async () => {
@@ -76,10 +76,10 @@ export function requestRules(suite: () => Suite): void {
   rule('C1.3', async () => {
     const { client } = suite().roomy
     const { siteKey } = await newSite(suite().roomy, ['https://*.wild.example', 'https://shop.exact.example:8443'])
-    const codes = async (origin: string) =>
+    const codeFor = async (origin: string) =>
       (await client.call('GET', `/config/${siteKey}`, { headers: { origin } })).body.code
     for (const origin of ['https://a.wild.example', 'https://a.b.wild.example', 'https://shop.exact.example:8443'])
-      expect(await codes(origin), origin).toBeUndefined()
+      expect(await codeFor(origin), origin).toBeUndefined()
     for (const origin of [
       'https://wild.example',
       'http://a.wild.example',
@@ -91,7 +91,7 @@ export function requestRules(suite: () => Suite): void {
       'null',
       'https://*.wild.example',
     ])
-      expect(await codes(origin), origin).toBe('OriginNotAllowed')
+      expect(await codeFor(origin), origin).toBe('OriginNotAllowed')
   })
 
   rule('C1.4', async () => {
@@ -200,7 +200,7 @@ export function requestRules(suite: () => Suite): void {
       for (const path of ['/messages', '/nowhere', '/config/pk_demo']) {
         const { headers } = await client.call(method, path, {
           headers: { origin: 'https://evil.example', 'access-control-request-method': 'POST' },
-          ...(method === 'POST' ? { body: {} } : {}),
+          body: method === 'POST' ? {} : undefined,
         })
         expect([...headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([])
       }

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { bearer, message } from './client.ts'
 import { rule } from './rule.ts'
-import { type Suite, streamsAreBack } from './suite.ts'
+import { type Suite, waitForStreams } from './suite.ts'
 
 /** Section 3: the routes. */
 export function routeRules(suite: () => Suite): void {
@@ -240,7 +240,7 @@ export function routeRules(suite: () => Suite): void {
     await Promise.all(stack.cores.map((core) => core.kill()))
     await Promise.all(stack.cores.map((core) => core.start()))
     const history = await until('the cores to be back', () => visitor.history().catch(() => undefined))
-    await streamsAreBack(stack, visitor)
+    await waitForStreams(stack, visitor)
     expect(history).toMatchObject([{ messageId: body.messageId, sequence: body.sequence, body: 'kept' }])
   })
 }

@@ -5,22 +5,22 @@ const tested = new Map<string, number>()
 
 type Test = (id: string, run: () => Promise<void>, detail?: string) => void
 
-/** A test of one rule, named after it. A rule may have several: then each says what it looks at. */
+/** Registers a test of one rule. If a rule has several tests, `detail` tells them apart. */
 export const rule: Test = (id, run, detail) => void it(nameOf(id, detail), run)
 
-/** As `rule`, at the same time as its neighbours of this kind: for those that wait for time to go by. */
+/** Like `rule`, but runs concurrently with its neighbours. For tests that wait for time to pass. */
 export const concurrentRule: Test = (id, run, detail) => void it.concurrent(nameOf(id, detail), run)
 
 function nameOf(id: string, detail: string | undefined): string {
   const found = rules.find((each) => each.id === id)
-  if (found === undefined) throw new Error(`there is no rule ${id}`)
+  if (found === undefined) throw new Error(`rule ${id} does not exist`)
   tested.set(id, (tested.get(id) ?? 0) + 1)
   return `${id} ${found.sentence}${detail === undefined ? '' : ` (${detail})`}`
 }
 
-/** The last test: prints the rules with their tests, and fails when one has none. */
+/** Prints each rule with its number of tests; fails if a rule has none. Must be registered last. */
 export function everyRuleIsTested(): void {
-  it('each rule has a test', () => {
+  it('every rule has a test', () => {
     const states = rules.map(({ id, section, sentence }) => {
       const count = tested.get(id) ?? 0
       const state = count > 0 ? `${count} test${count === 1 ? '' : 's'}` : 'NO TEST'
@@ -30,7 +30,7 @@ export function everyRuleIsTested(): void {
     expect(states.filter(({ state }) => state === 'NO TEST').map(({ id }) => id)).toEqual([])
   })
 
-  it('each rule has one name', () => {
+  it('rule ids are unique', () => {
     expect(new Set(rules.map(({ id }) => id)).size).toBe(rules.length)
   })
 }

@@ -149,7 +149,7 @@ export function sessionRules(suite: () => Suite, database: TestDatabase): void {
   })
 }
 
-/** Sections 1 and 3: how sessions end, and what is told of it. */
+/** Sections 1 and 3: how sessions end. */
 export function sessionEndRules(suite: () => Suite): void {
   rule('C3.10', async () => {
     const { client } = suite().roomy

@@ -9,7 +9,7 @@ import { sendMany } from './replay.ts'
 import { rule } from './rule.ts'
 import { newSite, type Suite } from './suite.ts'
 
-/** Section 4: an open stream, and its end. */
+/** Section 4: open streams and their end. */
 export function streamRules(suite: () => Suite): void {
   rule('C4.9', async () => {
     const visitor = await suite().roomy.client.visitor()
@@ -81,7 +81,7 @@ export function streamRules(suite: () => Suite): void {
     ]
     for (const [type, end] of ends) {
       const visitor = await client.visitor()
-      // No name that a visitor chooses hinders the end.
+      // An operation id that equals an event type must not prevent the terminal event.
       for (const [clientOperationId] of ends) await visitor.send('hello', { clientOperationId })
       const streams = await Promise.all(stack.gateways.map(({ url: via }) => visitor.openStream({ via })))
       await end(visitor)
@@ -99,10 +99,10 @@ export function streamRules(suite: () => Suite): void {
     expect(stream.events.map(({ type }) => type)).toEqual(['connection.disabled'])
   })
 
-  // The ends of sessions are C4.13. These two leave the session alive: the stream is closed without an event.
-  for (const [name, refuse] of [
-    ['an origin taken off', { origins: ['https://another.example'] }],
-    ['a disabled installation', { enabled: false }],
+  // The session stays alive here (ended sessions: C4.13), so the stream ends without an event.
+  for (const [name, change] of [
+    ['an origin is removed', { origins: ['https://another.example'] }],
+    ['an installation is disabled', { enabled: false }],
   ] as [string, { origins?: string[]; enabled?: boolean }][]) {
     rule(
       'C1.24',
@@ -112,23 +112,23 @@ export function streamRules(suite: () => Suite): void {
         const { siteKey } = await newSite(suite().roomy, [origin])
         const visitor = await startVisitor({ gatewayUrl: stack.gateways[0]!.url, origin, siteKey })
         const streams = await Promise.all(stack.gateways.map(({ url: via }) => visitor.openStream({ via })))
-        const agentSays = (body: string) =>
+        const sendAsAgent = (body: string) =>
           operator.messaging.sendAgentMessage({
             conversationId: visitor.session.conversationId,
             clientOperationId: randomUUID(),
             body,
           })
-        await agentSays('before')
+        await sendAsAgent('before')
         for (const stream of streams) await until('the message', () => stream.events.length === 1)
-        await operator.workspaces.updateInstallation({ siteKey, ...refuse })
+        await operator.workspaces.updateInstallation({ siteKey, ...change })
         const began = performance.now()
-        await agentSays('after')
+        await sendAsAgent('after')
         for (const stream of streams) await stream.ended
         expect(performance.now() - began).toBeLessThan(1000)
         for (const stream of streams) expect(stream.events.map(({ data }) => data.message.body)).toEqual(['before'])
         expect((await visitor.send('refused')).body.code).toBe('OriginNotAllowed')
         await operator.workspaces.updateInstallation({ siteKey, enabled: true, origins: [origin] })
-        const resumed = await until('it is allowed again', async () => {
+        const resumed = await until('the stream to be allowed again', async () => {
           const stream = await visitor.openStream({ after: streams[0]!.events[0]!.sequence })
           return stream.status === 200 ? stream : undefined
         })
@@ -147,7 +147,7 @@ export function streamRules(suite: () => Suite): void {
     const stream = openRaw(suite().roomy, visitor, '?afterSequence=0')
     await until('the opening', () => stream.received().includes(': open'))
     stream.pause()
-    // More than the kernel's buffers on both ends hold, at 300 KB each.
+    // More data than the kernel buffers on both ends hold: 300 KB per message.
     const sent = 30
     for (let index = 0; index < sent; index++)
       await operator.messaging.sendAgentMessage({

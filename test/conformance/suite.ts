@@ -4,7 +4,7 @@ import { until } from '../support/until.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { type Client, createClient } from './client.ts'
 
-/** A stack with a browser and an operator before it. */
+/** A stack with a visitor client and an operator client. */
 export interface Scene {
   stack: Stack
   client: Client
@@ -12,9 +12,9 @@ export interface Scene {
 }
 
 export interface Suite {
-  /** Two gateways and two cores, without limits on requests and with a small replay window. */
+  /** Two gateways and two cores, with very high rate limits and a small replay window. */
   roomy: Scene
-  /** One of each, with the limits as they are and short times. */
+  /** One gateway and one core, with default rate limits and short lifetimes. */
   short: Scene
 }
 
@@ -32,13 +32,13 @@ export async function startSuite(databases: [StackOptions['database'], StackOpti
       HEARTBEAT_SECONDS: '1',
       REPLAY_WINDOW_EVENTS: String(REPLAY_WINDOW_EVENTS),
     },
-    // Agents' messages only: the gateways hold visitors' to the contract's bound.
+    // Affects agents' messages only: the gateways limit visitors' messages by the contract.
     coreEnv: { MESSAGE_BODY_MAX_LENGTH: '100000' },
   })
   const short = startScene({
     database: databases[1],
     env: {
-      // Each test that says another X-Forwarded-For is another address.
+      // Lets each test choose its address with X-Forwarded-For.
       TRUST_PROXY: '1',
       HEARTBEAT_SECONDS: '1',
       STREAM_MAX_AGE_SECONDS: '4',
@@ -61,7 +61,7 @@ async function startScene(options: StackOptions): Promise<Scene> {
   }
 }
 
-/** A site of its own, for tests that change its connection or its origins. */
+/** A separate site, for tests that change its connection or its origins. */
 export async function newSite({ operator }: Scene, origins: string[]) {
   const { workspace } = await operator.workspaces.createWorkspace({ name: 'Another' })
   const { connection } = await operator.workspaces.createConnection({
@@ -73,8 +73,8 @@ export async function newSite({ operator }: Scene, origins: string[]) {
   return { connectionId, siteKey: installation!.publicSiteKey }
 }
 
-/** After a core's death a gateway refuses new streams as retryable until it has found one again. */
-export async function streamsAreBack({ gateways }: Stack, visitor: Visitor) {
+/** After a core crash, a gateway rejects new streams as retryable until it finds a core again. */
+export async function waitForStreams({ gateways }: Stack, visitor: Visitor) {
   for (const { url: via } of gateways) {
     await until('a stream', async () => {
       const stream = await visitor.openStream({ via }).catch(() => undefined)
