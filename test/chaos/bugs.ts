@@ -1,4 +1,5 @@
-// `npm run chaos:bugs`: puts each known bug back into a copy of the source and shows that the suite finds it.
+// `npm run chaos:bugs`: inserts each known bug into a copy of the source and checks that the suite
+// finds it.
 import { execFile } from 'node:child_process'
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,19 +8,19 @@ import { rules } from './checker.ts'
 import { type KnownBug, knownBugs } from './known-bugs.ts'
 
 const root = join(import.meta.dirname, '../..')
-const linked = ['node_modules', '.cache']
-/** Of no use to the suite. */
-const leftOut = ['.git', '.data', 'bench', 'console', 'docs', 'widget', ...linked]
-const triesMax = 4
-const minutesEach = 0.2
+const linkedEntries = ['node_modules', '.cache']
+/** The suite does not need these. */
+const excludedEntries = ['.git', '.data', 'bench', 'console', 'docs', 'widget', ...linkedEntries]
+const maxSeeds = 4
+const minutesPerRun = 0.2
 
 let found = 0
-const wanted = process.argv.slice(2)
-const bugs = knownBugs.filter(({ name }) => wanted.length === 0 || wanted.some((word) => name.includes(word)))
+const filters = process.argv.slice(2)
+const bugs = knownBugs.filter(({ name }) => filters.length === 0 || filters.some((word) => name.includes(word)))
 for (const bug of bugs) {
-  const folder = await copyWith(bug)
+  const folder = await copyWithBug(bug)
   try {
-    const result = await hunt(folder, bug)
+    const result = await runUntilFound(folder, bug)
     if (result.by.length > 0) found += 1
     const how = result.by.length > 0 ? `found by: ${result.by.join('; ')}` : 'NOT FOUND'
     console.log(`${bug.name}\n    ${how}, after ${result.operations} operations`)
@@ -30,15 +31,16 @@ for (const bug of bugs) {
 console.log(`${found} of ${bugs.length} bugs found`)
 process.exitCode = found === bugs.length ? 0 : 1
 
-/** Errors: when a place is not there any more, exactly once, where the bug belongs. */
-async function copyWith({ name, changes }: KnownBug): Promise<string> {
+/** @throws if the source does not contain the text to replace exactly once */
+async function copyWithBug({ name, changes }: KnownBug): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'service-bug-'))
-  const copied = (await readdir(root)).filter((each) => !leftOut.includes(each))
+  const copied = (await readdir(root)).filter((each) => !excludedEntries.includes(each))
   for (const each of copied) await cp(join(root, each), join(folder, each), { recursive: true })
-  for (const each of linked) await symlink(join(root, each), join(folder, each))
+  for (const each of linkedEntries) await symlink(join(root, each), join(folder, each))
   for (const { file, from, to } of changes) {
     const source = await readFile(join(folder, file), 'utf8')
-    if (source.split(from).length !== 2) throw new Error(`${name}: its place in ${file} is gone`)
+    if (source.split(from).length !== 2)
+      throw new Error(`${name}: ${file} does not contain the text to replace exactly once`)
     await writeFile(
       join(folder, file),
       source.replace(from, () => to),
@@ -47,16 +49,16 @@ async function copyWith({ name, changes }: KnownBug): Promise<string> {
   return folder
 }
 
-async function hunt(folder: string, bug: KnownBug): Promise<{ by: string[]; operations: number }> {
+async function runUntilFound(folder: string, bug: KnownBug): Promise<{ by: string[]; operations: number }> {
   let operations = 0
-  for (let seed = 1; seed <= triesMax; seed += 1) {
+  for (let seed = 1; seed <= maxSeeds; seed += 1) {
     const output = await runSuite(folder, bug, seed)
-    const [, made] = /(\d+) operations, violations: \d+/.exec(output) ?? []
-    if (made === undefined) {
-      console.error(`the suite did not run:\n${output}`)
+    const [, count] = /(\d+) operations, violations: \d+/.exec(output) ?? []
+    if (count === undefined) {
+      console.error(`the suite did not run; trying the next seed:\n${output}`)
       continue
     }
-    operations += Number(made)
+    operations += Number(count)
     const by = Object.values(rules).filter((rule) => output.includes(`\n${rule}: `))
     if (by.length > 0) return { by, operations }
   }
@@ -64,7 +66,7 @@ async function hunt(folder: string, bug: KnownBug): Promise<{ by: string[]; oper
 }
 
 function runSuite(folder: string, { faults }: KnownBug, seed: number): Promise<string> {
-  const args = ['--seed', String(seed), '--minutes', String(minutesEach), '--faults', faults.join(',')]
+  const args = ['--seed', String(seed), '--minutes', String(minutesPerRun), '--faults', faults.join(',')]
   const options = { cwd: folder, maxBuffer: 1e8 }
   return new Promise((resolve) => {
     execFile(process.execPath, ['test/chaos/main.ts', ...args], options, (_error, stdout, stderr) =>

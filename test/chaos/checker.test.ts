@@ -41,7 +41,7 @@ const seen = (sequence: number, change: Partial<Extract<Entry, { kind: 'event' }
   text: 'eve writes',
   ...change,
 })
-const asked: Entry = { kind: 'history asked', visitor: 'eve', read: 1 }
+const historyRequested: Entry = { kind: 'history asked', visitor: 'eve', read: 1 }
 const history = (sequences: number[], text = 'eve writes'): Entry => ({
   kind: 'history',
   visitor: 'eve',
@@ -66,11 +66,11 @@ const good: Entry[] = [
   acknowledged(1),
   seen(1),
   sent(2),
-  asked,
+  historyRequested,
   seen(2),
   acknowledged(2),
   history([1, 2]),
-  // It was cut off and came back.
+  // Reconnects here.
   stream(2),
   sent(3),
   acknowledged(3),
@@ -84,103 +84,118 @@ const good: Entry[] = [
   delivered,
 ]
 const without = (...entries: Entry[]) => good.filter((entry) => !entries.includes(entry))
-const replaced = (kind: Entry['kind'], nth: number, by: Entry) => {
+const replaced = (kind: Entry['kind'], nth: number, replacement: Entry) => {
   const [place] = good.flatMap((entry, index) => (entry.kind === kind ? [index] : [])).slice(nth)
-  return good.with(place!, by)
+  return good.with(place!, replacement)
 }
 const brokenRules = (entries: Entry[], change: Partial<Records> = {}) => [
   ...new Set(check(entries, records(change)).map(({ rule }) => rule)),
 ]
 
-describe('a history in which all is well', () => {
+describe('a valid history', () => {
   it('has no violation', () => {
     expect(check(good, records())).toEqual([])
   })
 
-  it('may have sends without an answer, in the log or not', () => {
+  it('may have unanswered sends, logged or not', () => {
     expect(brokenRules([...good.filter(({ kind }) => kind !== 'acknowledged'), sent(4)])).toEqual([])
   })
 
-  it('may have holes and events of other sessions, and typing that is gone', () => {
+  it('may have sequence gaps, events of other sessions and typing events that the log dropped', () => {
     const events = [event(1), event(2), event(3), event(5, { type: 'session.closed', sessionId: 'ses_2' })]
     const typing = seen(4, { type: 'typing.started', messageId: undefined })
     expect(brokenRules([...good, typing, sent(5)], { events })).toEqual([])
   })
 
-  it('may have a lead that nobody was told of', () => {
+  it('may have a lead whose capture was not acknowledged', () => {
     expect(brokenRules(without(lead))).toEqual([])
   })
 })
 
-describe('found is', () => {
+describe('check reports', () => {
   it.each<[string, Entry[], Partial<Records>, string[]]>([
-    ['an acknowledged message that is lost', good, { events: [event(1), event(2)] }, ['acknowledged', 'true']],
+    ['a lost acknowledged message', good, { events: [event(1), event(2)] }, ['acknowledged', 'logged']],
     [
-      'one that was acknowledged as something else',
+      'a message acknowledged with another id',
       [...good, acknowledged(3, { messageId: 'msg_9' })],
       {},
       ['acknowledged'],
     ],
-    ['one that was acknowledged at another place', [...good, acknowledged(3, { sequence: 9 })], {}, ['acknowledged']],
+    ['a message acknowledged with another sequence', [...good, acknowledged(3, { sequence: 9 })], {}, ['acknowledged']],
     [
-      'an operation that made two messages',
+      'an operation that created two messages',
       [...good, seen(4, { messageId: 'msg_4' })],
       { events: [event(1), event(2), event(3), event(4, { operation: 'op-3' })] },
       ['once'],
     ],
-    ['a message that nobody sent', replaced('sent', 2, sent(2)), {}, ['once']],
-    ['a refusal', [...good, { kind: 'refused', operation: 'op-4', code: '409 IdempotencyConflict' }], {}, ['refused']],
-    ['an event that came twice', replaced('event', 2, seen(2)), {}, ['growing', 'whole']],
-    ['events out of order', [...without(good.at(-4)!), seen(5), seen(3)], {}, ['growing', 'true']],
-    ['an event that was left out where a stream resumed', replaced('event', 1, seen(3)), {}, ['growing', 'whole']],
-    ['an end of the log that never came', replaced('event', 2, stream(2)), {}, ['whole']],
-    ['a stream that has to begin anew', [...good, seen(3, { type: 'replay.reset.required' })], {}, ['whole']],
-    ['an event that is not in the log', [...good, seen(4)], {}, ['true']],
-    ['an event that is another one in the log', replaced('event', 2, seen(3, { messageId: 'msg_9' })), {}, ['true']],
-    ['what is another visitor’s on a stream', replaced('event', 0, seen(1, { text: 'bob writes' })), {}, ['isolated']],
-    ['what is another visitor’s in a history', replaced('history', 0, history([1, 2], 'bob')), {}, ['isolated']],
-    ['a history without what was acknowledged', replaced('history', 0, history([2])), {}, ['history']],
+    ['a logged message that was never sent', replaced('sent', 2, sent(2)), {}, ['once']],
+    [
+      'a rejected send',
+      [...good, { kind: 'refused', operation: 'op-4', code: '409 IdempotencyConflict' }],
+      {},
+      ['refused'],
+    ],
+    ['a duplicate event', replaced('event', 2, seen(2)), {}, ['ordered', 'complete']],
+    ['events out of order', [...without(good.at(-4)!), seen(5), seen(3)], {}, ['ordered', 'logged']],
+    ['an event missing after a reconnect', replaced('event', 1, seen(3)), {}, ['ordered', 'complete']],
+    ['a missing last event', replaced('event', 2, stream(2)), {}, ['complete']],
+    ['a replay reset', [...good, seen(3, { type: 'replay.reset.required' })], {}, ['complete']],
+    ['an event missing from the log', [...good, seen(4)], {}, ['logged']],
+    ['an event that differs from the log', replaced('event', 2, seen(3, { messageId: 'msg_9' })), {}, ['logged']],
+    ['another visitor’s data on a stream', replaced('event', 0, seen(1, { text: 'bob writes' })), {}, ['isolated']],
+    ['another visitor’s data in a history', replaced('history', 0, history([1, 2], 'bob')), {}, ['isolated']],
+    ['a history without an acknowledged message', replaced('history', 0, history([2])), {}, ['history']],
     ['a history out of order', replaced('history', 0, history([2, 1])), {}, ['history']],
-    ['a history with what the log never kept', replaced('history', 0, history([1, 2, 7])), {}, ['true']],
+    ['a history with a message missing from the log', replaced('history', 0, history([1, 2, 7])), {}, ['logged']],
     [
       'a page that ends before its `lastSequence`',
       [...good, reload({ lastSequence: 3, streamed: [] })],
       {},
       ['reload'],
     ],
-    ['a message that is on neither a page nor the stream', [...good, reload({ pages: [1] })], {}, ['reload']],
-    ['a message that is on a page and the stream', [...good, reload({ streamed: [2, 3] })], {}, ['reload']],
+    ['a message on neither a page nor the stream', [...good, reload({ pages: [1] })], {}, ['reload']],
+    ['a message on both a page and the stream', [...good, reload({ streamed: [2, 3] })], {}, ['reload']],
     [
-      'a stream that goes on after its session was revoked',
+      'a stream still open after its session was revoked',
       [...good, { kind: 'revoked', visitor: 'bob', streamEnded: false }],
       {},
-      ['ends'],
+      ['stream ends'],
     ],
-    ['a delivery of no lead', [...good, { ...delivered, leadId: 'lead_9' }], {}, ['lead there']],
-    ['a lead without its delivery', good, { deliveries: [] }, ['lead kept']],
-    ['a lead that was lost, with its delivery', without(delivered), { leads: [], deliveries: [] }, ['lead kept']],
-    ['a delivery that never arrived', without(delivered), {}, ['lead kept']],
+    ['a delivery of an unknown lead', [...good, { ...delivered, leadId: 'lead_9' }], {}, ['lead exists']],
+    ['a lead without its delivery', good, { deliveries: [] }, ['lead delivered']],
+    ['a lost lead and delivery', without(delivered), { leads: [], deliveries: [] }, ['lead delivered']],
+    ['a delivery that the receiver never got', without(delivered), {}, ['lead delivered']],
     [
       'two deliveries of a lead to one subscription',
       [...good, { ...delivered, deliveryId: 'dlv_2' }],
       { deliveries: [...records().deliveries, { ...records().deliveries[0]!, deliveryId: 'dlv_2' }] },
-      ['lead kept'],
+      ['lead delivered'],
     ],
     [
       'a delivery that was not accepted',
       good,
       { deliveries: [{ ...records().deliveries[0]!, status: 'pending' }] },
-      ['lead kept'],
+      ['lead delivered'],
     ],
-    ['a late result that counts', [...good, { kind: 'late result', claimId: 'clm_1', counted: true }], {}, ['fenced']],
     [
-      'an outcome under a claim that was lost',
+      'a late result that was accepted',
+      [...good, { kind: 'late result', claimId: 'clm_1', counted: true }],
+      {},
+      ['fenced'],
+    ],
+    [
+      'an outcome under a lost claim',
       [...good, { kind: 'claim lost', deliveryId: 'dlv_1', claimId: 'clm_2' }],
       {},
       ['fenced'],
     ],
-    ['a session that goes on after its ban', [...good, { kind: 'still live', what: 'a tab sends' }], {}, ['ended']],
-    ['what stands still', [...good, { kind: 'stuck', what: 'op-4 is not answered' }], {}, ['goes on']],
+    [
+      'a session still active after a ban',
+      [...good, { kind: 'still live', what: 'a tab sends' }],
+      {},
+      ['access ended'],
+    ],
+    ['unfinished work', [...good, { kind: 'stuck', what: 'op-4 is not answered' }], {}, ['recovered']],
   ])('%s', (_name, entries, change, rules) => {
     expect(brokenRules(entries, change).toSorted()).toEqual(rules.toSorted())
   })

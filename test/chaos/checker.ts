@@ -1,71 +1,71 @@
 import { type Entry, ownerOf, type RecordedEvent, type Records } from './history.ts'
 
-/** A promise that was broken. */
+/** A broken guarantee. */
 export interface Violation {
   rule: Rule
   what: string
 }
 
-/** What is promised, whatever dies, hangs, is cut off or is set wrong meanwhile. */
+/** Guarantees that hold during all faults. */
 export const rules = {
-  acknowledged: 'an acknowledged message is in the log, once, as it was acknowledged',
-  once: 'an operation makes one message, however often it is repeated',
-  refused: 'no send is refused that the contract allows',
-  growing: 'the events of a stream strictly grow, over all its connections',
-  whole: 'a stream misses nothing between its start and the end of the log',
-  true: 'what a stream or a history showed is in the log, as it was shown',
-  isolated: 'no visitor sees what is another’s',
-  history: 'a history has what was acknowledged before it was asked for, in order',
-  reload: 'history pages and the stream from their end have every message of the log, once',
-  ends: 'a stream ends with its session',
-  'lead kept':
-    'an acknowledged lead goes to each of its subscriptions, once in the books and at least once to the receiver',
-  'lead there': 'nothing is delivered of a lead that is not there',
-  fenced: 'a result under a lost claim changes nothing',
-  ended: 'what an operator ended is over on every session of the visitor',
-  'goes on': 'everything goes on once the faults are over',
+  acknowledged: 'an acknowledged message is in the log once, with the acknowledged id and sequence',
+  once: 'a repeated operation creates one message',
+  refused: 'no valid send is rejected',
+  ordered: 'the sequences of a stream strictly grow, across reconnects',
+  complete: 'a stream gets every event between its start and the end of the log',
+  logged: 'every event of a stream and every message of a history is in the log',
+  isolated: 'no visitor gets data of another visitor',
+  history: 'a history has, in order, every message acknowledged before the request',
+  reload: 'history pages plus the stream from their end contain every message once',
+  'stream ends': 'a stream ends with its session',
+  'lead delivered': 'an acknowledged lead has one accepted delivery per subscription, received at least once',
+  'lead exists': 'every delivery belongs to an existing lead',
+  fenced: 'a result under a lost claim has no effect',
+  'access ended': 'a ban ends every session of the visitor',
+  recovered: 'all work completes after the faults end',
 } as const
 
 export type Rule = keyof typeof rules
 
-/** Holds a history against what the database has at the end. Pure. */
+/** Checks a history against the final state of the database. Pure. */
 export function check(entries: Entry[], records: Records): Violation[] {
   return [
     ...checkMessages(entries, records),
     ...checkStreams(entries, records),
     ...checkHistories(entries, records),
     ...checkReloads(entries, records),
-    ...of(entries, 'revoked').flatMap(({ visitor, streamEnded }) =>
-      streamEnded ? [] : [broken('ends', `${visitor}’s stream goes on after its session was revoked`)],
+    ...entriesOf(entries, 'revoked').flatMap(({ visitor, streamEnded }) =>
+      streamEnded ? [] : [violation('stream ends', `${visitor}’s stream stayed open after its session was revoked`)],
     ),
     ...checkLeads(entries, records),
-    ...of(entries, 'refused').map(({ operation, code }) => broken('refused', `${operation}: ${code}`)),
-    ...of(entries, 'still live').map(({ what }) => broken('ended', what)),
-    ...of(entries, 'stuck').map(({ what }) => broken('goes on', what)),
+    ...entriesOf(entries, 'refused').map(({ operation, code }) => violation('refused', `${operation}: ${code}`)),
+    ...entriesOf(entries, 'still live').map(({ what }) => violation('access ended', what)),
+    ...entriesOf(entries, 'stuck').map(({ what }) => violation('recovered', what)),
   ]
 }
 
-const broken = (rule: Rule, what: string): Violation => ({ rule, what })
+const violation = (rule: Rule, what: string): Violation => ({ rule, what })
 
 type Kind = Entry['kind']
 type EntryOf<K extends Kind> = Extract<Entry, { kind: K }>
-const of = <K extends Kind>(entries: Entry[], kind: K) => entries.filter((entry) => entry.kind === kind) as EntryOf<K>[]
+const entriesOf = <K extends Kind>(entries: Entry[], kind: K) =>
+  entries.filter((entry) => entry.kind === kind) as EntryOf<K>[]
 
 function checkMessages(entries: Entry[], { events }: Records): Violation[] {
   const violations: Violation[] = []
-  // Different conversations may have operations of one name.
+  // Operation keys are unique only within a conversation.
   const nameOf = ({ conversationId, operation }: { conversationId: string; operation?: string }) =>
     `${operation} in ${conversationId}`
-  const sent = new Set(of(entries, 'sent').map(nameOf))
+  const sent = new Set(entriesOf(entries, 'sent').map(nameOf))
   const made = Map.groupBy(
     events.filter(({ operation }) => operation !== undefined),
     nameOf,
   )
   for (const [operation, all] of made) {
-    if (all.length > 1) violations.push(broken('once', `${operation} is in the log ${all.length} times`))
-    if (!sent.has(operation)) violations.push(broken('once', `${operation} is in the log and was never sent`))
+    if (all.length > 1) violations.push(violation('once', `${operation} is in the log ${all.length} times`))
+    if (!sent.has(operation)) violations.push(violation('once', `${operation} is in the log but was never sent`))
   }
-  for (const { operation, conversationId, messageId, sequence } of of(entries, 'acknowledged')) {
+  for (const { operation, conversationId, messageId, sequence } of entriesOf(entries, 'acknowledged')) {
     const all = made.get(nameOf({ conversationId, operation })) ?? []
     const isThere = all.some(
       (event) =>
@@ -74,7 +74,7 @@ function checkMessages(entries: Entry[], { events }: Records): Violation[] {
     if (isThere) continue
     const found = all.map((event) => `${event.messageId} at ${event.sequence}`).join(', ') || 'nothing'
     violations.push(
-      broken('acknowledged', `${operation} was acknowledged as ${messageId} at ${sequence}; the log has ${found}`),
+      violation('acknowledged', `${operation} was acknowledged as ${messageId} at ${sequence}; the log has ${found}`),
     )
   }
   return violations
@@ -82,10 +82,10 @@ function checkMessages(entries: Entry[], { events }: Records): Violation[] {
 
 function checkStreams(entries: Entry[], { events }: Records): Violation[] {
   const logs = Map.groupBy(events, ({ conversationId }) => conversationId)
-  return of(entries, 'session').flatMap(({ visitor, sessionId, conversationId }) => {
-    const starts = of(entries, 'stream').filter((entry) => entry.visitor === visitor)
+  return entriesOf(entries, 'session').flatMap(({ visitor, sessionId, conversationId }) => {
+    const starts = entriesOf(entries, 'stream').filter((entry) => entry.visitor === visitor)
     if (starts.length === 0) return []
-    const seen = of(entries, 'event').filter((entry) => entry.visitor === visitor)
+    const seen = entriesOf(entries, 'event').filter((entry) => entry.visitor === visitor)
     const log = (logs.get(conversationId) ?? []).filter(
       (event) => !event.transient && (event.sessionId === undefined || event.sessionId === sessionId),
     )
@@ -98,29 +98,29 @@ function checkStream(visitor: string, start: number, seen: EntryOf<'event'>[], l
   let last = start
   for (const { type, sequence, text } of seen) {
     if (type === 'replay.reset.required') {
-      violations.push(broken('whole', `${visitor} was told at ${last} to begin anew`))
+      violations.push(violation('complete', `${visitor} got replay.reset.required at ${last}`))
       continue
     }
-    if (sequence <= last) violations.push(broken('growing', `${visitor} got ${sequence} (${type}) after ${last}`))
+    if (sequence <= last) violations.push(violation('ordered', `${visitor} got ${sequence} (${type}) after ${last}`))
     last = Math.max(last, sequence)
     if (text !== undefined && ownerOf(text) !== visitor) {
-      violations.push(broken('isolated', `${visitor} got what is ${ownerOf(text)}’s, at ${sequence}`))
+      violations.push(violation('isolated', `${visitor} got data of ${ownerOf(text)} at ${sequence}`))
     }
   }
   const bySequence = new Map(seen.map((event) => [event.sequence, event]))
   const logged = new Map(log.map((event) => [event.sequence, event]))
   for (const { sequence, type } of log) {
     if (sequence > start && !bySequence.has(sequence))
-      violations.push(broken('whole', `${visitor} never got ${sequence} (${type}), and has ${last}`))
+      violations.push(violation('complete', `${visitor} never got ${sequence} (${type}); its last is ${last}`))
   }
   for (const event of seen) {
-    if (passes(event.type)) continue
-    const there = logged.get(event.sequence)
-    if (there?.type === event.type && there.messageId === event.messageId) continue
-    const found = there ? `${there.type} ${there.messageId ?? ''}` : 'nothing'
+    if (isTransient(event.type)) continue
+    const stored = logged.get(event.sequence)
+    if (stored?.type === event.type && stored.messageId === event.messageId) continue
+    const found = stored ? `${stored.type} ${stored.messageId ?? ''}` : 'nothing'
     violations.push(
-      broken(
-        'true',
+      violation(
+        'logged',
         `${visitor} got ${event.type} ${event.messageId ?? ''} at ${event.sequence}; the log has ${found}`,
       ),
     )
@@ -128,43 +128,43 @@ function checkStream(visitor: string, start: number, seen: EntryOf<'event'>[], l
   return violations
 }
 
-/** Leaves no trace in the log, or not for long. */
-const passes = (type: string) => type.startsWith('typing.') || type === 'replay.reset.required'
+/** Events that the log does not keep. */
+const isTransient = (type: string) => type.startsWith('typing.') || type === 'replay.reset.required'
 
 function checkHistories(entries: Entry[], { events }: Records): Violation[] {
   const violations: Violation[] = []
-  const conversations = new Map(of(entries, 'session').map((entry) => [entry.visitor, entry.conversationId]))
+  const conversations = new Map(entriesOf(entries, 'session').map((entry) => [entry.visitor, entry.conversationId]))
   const placeOf = (conversationId: string | undefined, messageId: string, sequence: number) =>
     `${conversationId} ${messageId} ${sequence}`
   const logged = new Set(
     events.map(({ conversationId, messageId = '', sequence }) => placeOf(conversationId, messageId, sequence)),
   )
   const acknowledged = new Map<string, EntryOf<'acknowledged'>[]>()
-  const known = new Map<number, number>()
+  const acknowledgedAtRead = new Map<number, number>()
   for (const entry of entries) {
     if (entry.kind === 'acknowledged') {
       const soFar = acknowledged.get(entry.conversationId)
       if (soFar) soFar.push(entry)
       else acknowledged.set(entry.conversationId, [entry])
     } else if (entry.kind === 'history asked') {
-      known.set(entry.read, acknowledged.get(conversations.get(entry.visitor) ?? '')?.length ?? 0)
+      acknowledgedAtRead.set(entry.read, acknowledged.get(conversations.get(entry.visitor) ?? '')?.length ?? 0)
     } else if (entry.kind === 'history') {
       const { visitor, read, messages } = entry
       const conversationId = conversations.get(visitor)
       const ids = new Set(messages.map(({ messageId }) => messageId))
-      const before = (acknowledged.get(conversationId ?? '') ?? []).slice(0, known.get(read))
+      const before = (acknowledged.get(conversationId ?? '') ?? []).slice(0, acknowledgedAtRead.get(read))
       for (const { operation, messageId } of before) {
-        if (!ids.has(messageId)) violations.push(broken('history', `${visitor}’s lacks ${operation}`))
+        if (!ids.has(messageId)) violations.push(violation('history', `${visitor}’s history lacks ${operation}`))
       }
       for (const [index, { messageId, sequence, text }] of messages.entries()) {
         if (index > 0 && sequence <= messages[index - 1]!.sequence)
-          violations.push(broken('history', `${visitor}’s has ${sequence} after ${messages[index - 1]!.sequence}`))
-        if (ownerOf(text) !== visitor)
-          violations.push(broken('isolated', `${visitor}’s history has what is ${ownerOf(text)}’s, at ${sequence}`))
-        if (!logged.has(placeOf(conversationId, messageId, sequence)))
           violations.push(
-            broken('true', `${visitor}’s history had ${messageId} at ${sequence}; the log has it no more`),
+            violation('history', `${visitor}’s history has ${sequence} after ${messages[index - 1]!.sequence}`),
           )
+        if (ownerOf(text) !== visitor)
+          violations.push(violation('isolated', `${visitor}’s history has data of ${ownerOf(text)} at ${sequence}`))
+        if (!logged.has(placeOf(conversationId, messageId, sequence)))
+          violations.push(violation('logged', `${visitor}’s history had ${messageId} at ${sequence}; the log has not`))
       }
     }
   }
@@ -176,8 +176,8 @@ function checkReloads(entries: Entry[], { events }: Records): Violation[] {
     events.filter(({ messageId }) => messageId !== undefined),
     ({ conversationId }) => conversationId,
   )
-  const conversations = new Map(of(entries, 'session').map((entry) => [entry.visitor, entry.conversationId]))
-  return of(entries, 'reload').flatMap(({ visitor, lastSequence, pages, streamed }) => {
+  const conversations = new Map(entriesOf(entries, 'session').map((entry) => [entry.visitor, entry.conversationId]))
+  return entriesOf(entries, 'reload').flatMap(({ visitor, lastSequence, pages, streamed }) => {
     const end = Math.max(lastSequence, ...streamed)
     const log = (logs.get(conversations.get(visitor) ?? '') ?? []).filter(({ sequence }) => sequence <= end)
     const times = Map.groupBy([...pages, ...streamed], (sequence) => sequence)
@@ -185,43 +185,47 @@ function checkReloads(entries: Entry[], { events }: Records): Violation[] {
       const count = times.get(sequence)?.length ?? 0
       return count === 1
         ? []
-        : [broken('reload', `${visitor} had ${sequence} ${count} times, pages up to ${lastSequence}`)]
+        : [violation('reload', `${visitor} got ${sequence} ${count} times; pages end at ${lastSequence}`)]
     })
   })
 }
 
 function checkLeads(entries: Entry[], { leads, subscriptions, deliveries }: Records): Violation[] {
   const violations: Violation[] = []
-  const there = new Set(leads)
-  const arrived = of(entries, 'delivery')
+  const existing = new Set(leads)
+  const arrived = entriesOf(entries, 'delivery')
   for (const { deliveryId, leadId } of [...arrived, ...deliveries]) {
-    if (!there.has(leadId)) violations.push(broken('lead there', `${deliveryId} is of ${leadId}, which is not there`))
+    if (!existing.has(leadId))
+      violations.push(violation('lead exists', `${deliveryId} belongs to ${leadId}, which does not exist`))
   }
   const received = new Set(arrived.map(({ deliveryId }) => deliveryId))
   const ofLead = Map.groupBy(deliveries, ({ leadId }) => leadId)
-  // A lead whose capture was not acknowledged may be there; then it goes out like any other.
-  for (const leadId of new Set([...of(entries, 'lead').map((lead) => lead.leadId), ...leads])) {
+  // A lead may exist although its capture failed; it must be delivered, too.
+  for (const leadId of new Set([...entriesOf(entries, 'lead').map((lead) => lead.leadId), ...leads])) {
     const made = ofLead.get(leadId) ?? []
     for (const subscriptionId of subscriptions) {
       const all = made.filter((delivery) => delivery.subscriptionId === subscriptionId)
       if (all.length !== 1)
-        violations.push(broken('lead kept', `${leadId} has ${all.length} deliveries for ${subscriptionId}`))
+        violations.push(violation('lead delivered', `${leadId} has ${all.length} deliveries for ${subscriptionId}`))
       for (const { deliveryId, status } of all) {
         if (status !== 'accepted' || !received.has(deliveryId))
           violations.push(
-            broken('lead kept', `${deliveryId} is ${status}, ${received.has(deliveryId) ? '' : 'not '}received`),
+            violation(
+              'lead delivered',
+              `${deliveryId} is ${status}, ${received.has(deliveryId) ? '' : 'not '}received`,
+            ),
           )
       }
     }
   }
-  const lost = new Set(of(entries, 'claim lost').map(({ deliveryId, claimId }) => `${deliveryId} ${claimId}`))
-  for (const { claimId, counted } of of(entries, 'late result')) {
-    if (counted) violations.push(broken('fenced', `the core took a result under ${claimId}, which was lost`))
+  const lost = new Set(entriesOf(entries, 'claim lost').map(({ deliveryId, claimId }) => `${deliveryId} ${claimId}`))
+  for (const { claimId, counted } of entriesOf(entries, 'late result')) {
+    if (counted) violations.push(violation('fenced', `the core accepted a result under the lost claim ${claimId}`))
   }
   for (const { deliveryId, claims } of deliveries) {
     for (const claimId of claims) {
       if (lost.has(`${deliveryId} ${claimId}`))
-        violations.push(broken('fenced', `${deliveryId} has an outcome under ${claimId}, which was lost`))
+        violations.push(violation('fenced', `${deliveryId} has an outcome under the lost claim ${claimId}`))
     }
   }
   return violations

@@ -11,33 +11,33 @@ export type Victim = 'worker' | 'core' | 'engine'
 
 export interface ChaosOptions {
   stack: Stack
-  /** The cores' records. */
+  /** The cores' database. */
   records: Db
   receiver: Receiver
   destinations: number
-  /** Each goes to every destination. */
+  /** Number of leads; each goes to every destination. */
   leads: number
-  /** Pause between two of them. */
+  /** Pause between two leads. */
   leadEveryMs: number
-  /** Pause between a victim's start and the next kill. */
+  /** Pause between a victim's restart and the next kill. */
   killEveryMs: number
-  /** In turn, again and again, while there is anything to deliver. */
+  /** Killed in this order, repeatedly, while leads are captured. */
   victims: Victim[]
   workers: number
   workerEnv: Record<string, string>
-  /** Each answer takes from half of it to all of it. */
+  /** Each answer takes between half of this and all of it. */
   answerMs: number
-  /** One in so many is answered with 503 at first. */
-  refuseFirst?: number
+  /** One request in this many is first answered with 503. */
+  failFirstOneIn?: number
 }
 
 export interface Kill {
   victim: Victim
-  /** Milliseconds since 1970, when it was gone. */
+  /** Time of death, in milliseconds since 1970. */
   at: number
-  /** Attempts under its claims then; for a core or the engine, under anyone's. */
+  /** Attempts in flight: those of the worker, or all of them for a core or the engine. */
   inFlight: { deliveryId: string; correlationId: string }[]
-  /** When the last of their leases ends. */
+  /** End of the latest lease among them. */
   leasesEnd: number
 }
 
@@ -49,15 +49,19 @@ export interface ChaosResult {
   requests: { at: number; deliveryId: string; correlationId: string }[]
   /** Requests beyond the first of the same attempt. */
   doubles: number
-  /** For each attempt in flight at a worker's death that went out (again): how long after, in milliseconds. */
+  /**
+   * For each attempt that another worker sent again: milliseconds since the first worker's death.
+   */
   takeovers: number[]
 }
 
-/** Kills parts with SIGKILL, again and again, while leads come in and go out, and starts them again. */
-export async function deliverUnderFire(options: ChaosOptions): Promise<ChaosResult> {
+/**
+ * Repeatedly kills parts with SIGKILL and restarts them, while leads are captured and delivered.
+ */
+export async function deliverDuringKills(options: ChaosOptions): Promise<ChaosResult> {
   const { stack, records, receiver, destinations, leads, leadEveryMs, killEveryMs, victims } = options
   const deliveries = records.collection<DeliveryDocument>('deliveries')
-  const requests = receive(options)
+  const requests = registerDestinations(options)
   const operators = stack.cores.map(({ url }) => operatorOf(url, stack.demo.serviceToken))
   const { workspace } = await operators[0]!.workspaces.createWorkspace({ name: 'Chaos' })
   const { workspaceId } = workspace!
@@ -76,7 +80,7 @@ export async function deliverUnderFire(options: ChaosOptions): Promise<ChaosResu
   const acknowledged: string[] = []
   async function captureAll() {
     for (let turn = 0; acknowledged.length < leads; turn += 1) {
-      // A capture that failed may have happened: then there is one lead more, which must arrive as well.
+      // A failed capture may still have stored a lead. Such a lead must be delivered, too.
       await operators[turn % operators.length]!.leads.captureLead(
         { workspaceId, source: 'chaos', fields: { email: `${turn}@example.com` } },
         { timeoutMs: 5000 },
@@ -89,11 +93,11 @@ export async function deliverUnderFire(options: ChaosOptions): Promise<ChaosResu
   }
 
   const kills: Kill[] = []
-  const over = new AbortController()
+  const captured = new AbortController()
   async function killInTurn() {
     for (let turn = 0; ; turn += 1) {
-      await delay(killEveryMs, undefined, { signal: over.signal }).catch(() => {})
-      if (over.signal.aborted) return
+      await delay(killEveryMs, undefined, { signal: captured.signal }).catch(() => {})
+      if (captured.signal.aborted) return
       kills.push(await kill(victims[turn % victims.length]!, turn))
     }
   }
@@ -116,7 +120,7 @@ export async function deliverUnderFire(options: ChaosOptions): Promise<ChaosResu
 
   async function inFlight(of: { 'claim.workerId'?: string }) {
     const at = Date.now()
-    // The database may have been killed just now.
+    // The database may be restarting.
     const found = await until('the records', () =>
       deliveries
         .find({ status: 'sending', ...of }, { projection: { dueAt: 1, attempts: 1 } })
@@ -133,8 +137,8 @@ export async function deliverUnderFire(options: ChaosOptions): Promise<ChaosResu
     }
   }
 
-  await Promise.all([killInTurn(), captureAll().finally(() => over.abort())])
-  await drained(
+  await Promise.all([killInTurn(), captureAll().finally(() => captured.abort())])
+  await waitUntilDrained(
     () => deliveries.countDocuments({ workspaceId, status: { $in: ['accepted', 'failed', 'dead_lettered'] } }),
     async () => (await records.collection('leads').countDocuments({ workspaceId })) * destinations,
   )
@@ -153,20 +157,20 @@ export async function deliverUnderFire(options: ChaosOptions): Promise<ChaosResu
 
 const pathOf = (index: number) => `/slow?${index}`
 
-/** Every destination takes a while to answer, so that there is always something in flight. */
-function receive({ receiver, destinations, answerMs, refuseFirst = 0 }: ChaosOptions) {
+/** Registers slow destinations, so that some attempts are always in flight. */
+function registerDestinations({ receiver, destinations, answerMs, failFirstOneIn = 0 }: ChaosOptions) {
   const requests: ChaosResult['requests'] = []
-  const refused = new Set<string>()
+  const failed = new Set<string>()
   let count = 0
   for (let index = 0; index < destinations; index += 1) {
     receiver.on(pathOf(index), async ({ headers }, response) => {
       const deliveryId = String(headers['webhook-id'])
       requests.push({ at: Date.now(), deliveryId, correlationId: String(headers['x-correlation-id']) })
       count += 1
-      const refuses = refuseFirst > 0 && count % refuseFirst === 0 && !refused.has(deliveryId)
-      if (refuses) refused.add(deliveryId)
+      const isFailed = failFirstOneIn > 0 && count % failFirstOneIn === 0 && !failed.has(deliveryId)
+      if (isFailed) failed.add(deliveryId)
       await delay(answerMs * (0.5 + 0.5 * Math.random()))
-      response.writeHead(refuses ? 503 : 200).end()
+      response.writeHead(isFailed ? 503 : 200).end()
     })
   }
   return requests
@@ -175,11 +179,11 @@ function receive({ receiver, destinations, answerMs, refuseFirst = 0 }: ChaosOpt
 export const inFlightAtKills = ({ kills }: ChaosResult): number =>
   kills.reduce((sum, { inFlight }) => sum + inFlight.length, 0)
 
-/** There is no limit for all of it, only for standing still. */
-async function drained(done: () => Promise<number>, all: () => Promise<number>) {
+/** Waits until all deliveries have ended. Only the time without progress is limited. */
+async function waitUntilDrained(done: () => Promise<number>, all: () => Promise<number>) {
   let before = -1
   for (;;) {
-    const now = await until('deliveries to go on', async () => {
+    const now = await until('progress of deliveries', async () => {
       const [count, total] = await Promise.all([done(), all()]).catch(() => [before, Number.NaN])
       return count === total || count! > before ? { count: count!, total: total! } : undefined
     })
@@ -188,7 +192,7 @@ async function drained(done: () => Promise<number>, all: () => Promise<number>) 
   }
 }
 
-/** The embedded engine of the stack, as whoever hosts it tells. */
+/** Process id of the embedded engine, from the log of the core that hosts it. */
 function enginePid({ cores }: Stack): number {
   const started = cores.flatMap((core) => [
     ...core
@@ -197,7 +201,7 @@ function enginePid({ cores }: Stack): number {
       .matchAll(/"time":"([^"]+)".*"enginePid":(\d+)/g),
   ])
   const last = started.toSorted(([, a = ''], [, b = '']) => a.localeCompare(b)).at(-1)
-  if (!last) throw new Error('no core has said that it hosts an engine')
+  if (!last) throw new Error('no core has logged an engine process id')
   return Number(last[2])
 }
 

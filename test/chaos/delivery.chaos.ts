@@ -4,8 +4,8 @@ import { startReceiver } from '../support/receiver.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { chaosConfig } from './config.ts'
-import { type ChaosResult, deliverUnderFire, inFlightAtKills, type Victim } from './deliveries.ts'
-import { expectPromisesKept } from './delivery-promises.ts'
+import { type ChaosResult, deliverDuringKills, inFlightAtKills, type Victim } from './deliveries.ts'
+import { expectDeliveryGuarantees } from './delivery-guarantees.ts'
 import { quantile } from './quantile.ts'
 
 const config = chaosConfig()
@@ -15,7 +15,10 @@ const coreEnv = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', LOG_LEVEL: 'info' }
 const closing: (() => Promise<unknown>)[] = []
 afterAll(() => Promise.all(closing.map((close) => close())))
 
-/** One stack whose database outlives its cores, and one whose first core hosts the engine. */
+/**
+ * Its database outlives its cores. The engine case starts a stack whose first core hosts the
+ * engine.
+ */
 let stack: Stack
 beforeAll(async () => {
   stack = await startStack({ database, cores: 2, gateways: 0, coreEnv })
@@ -25,16 +28,16 @@ it.each<[string, Victim[]]>([
   ['one of four workers', ['worker']],
   ['workers and cores in turn', ['worker', 'core']],
   ['workers and the database in turn', ['worker', 'worker', 'engine', 'worker', 'worker']],
-])('SIGKILL of %s', async (name, victims) => {
-  const ownEngine = victims.includes('engine')
-  const used = ownEngine ? await startStack({ cores: 2, gateways: 0, coreEnv }) : stack
+])('keeps the delivery guarantees under SIGKILL of %s', async (name, victims) => {
+  const hasOwnEngine = victims.includes('engine')
+  const used = hasOwnEngine ? await startStack({ cores: 2, gateways: 0, coreEnv }) : stack
   const receiver = await startReceiver()
   const client = new MongoClient(used.demo.mongodbUri)
   closing.push(() => client.close(), receiver.close)
   const began = performance.now()
-  const result = await deliverUnderFire({
+  const result = await deliverDuringKills({
     stack: used,
-    records: client.db(ownEngine ? 'service' : database.name),
+    records: client.db(hasOwnEngine ? 'service' : database.name),
     receiver,
     destinations: config.CHAOS_DESTINATIONS,
     leads: config.CHAOS_LEADS,
@@ -44,11 +47,11 @@ it.each<[string, Victim[]]>([
     workers: 4,
     workerEnv: {},
     answerMs: config.CHAOS_ANSWER_MS,
-    refuseFirst: 50,
+    failFirstOneIn: 50,
   })
   console.log(`\n${name}, ${((performance.now() - began) / 1000).toFixed(0)} s`)
   console.table(summary(result))
-  expectPromisesKept(result, { destinations: config.CHAOS_DESTINATIONS, leaseMs })
+  expectDeliveryGuarantees(result, { destinations: config.CHAOS_DESTINATIONS, leaseMs })
 })
 
 function summary(result: ChaosResult) {
@@ -62,7 +65,9 @@ function summary(result: ChaosResult) {
     'workers, cores, engines killed': [killed('worker'), killed('core'), killed('engine')].join(', '),
     'in flight at kills': inFlightAtKills(result),
     doubles,
-    'attempts of the dead sent by others': takeovers.length,
-    'after, median / most, s': [0.5, 1].map((part) => (quantile(takeovers, part) / 1000).toFixed(2)).join(' / '),
+    'attempts taken over': takeovers.length,
+    'takeover delay, median / max, s': [0.5, 1]
+      .map((part) => (quantile(takeovers, part) / 1000).toFixed(2))
+      .join(' / '),
   }
 }

@@ -4,12 +4,15 @@ import type { Recorder } from './history.ts'
 import { repeatBan } from './repeated-bans.ts'
 import type { Part, Service } from './service.ts'
 
-/** How a fault comes about. `draw` decides whom it befalls. Resolves once it is over and mended, with what it was. */
+/**
+ * Causes a fault and repairs it. `draw` selects the affected part.
+ * Resolves with a description after the repair.
+ */
 type Fault = (service: Service, how: { lastsMs: number; draw: number; recorder: Recorder }) => Promise<string>
 
-const drawn = <T>(from: T[], draw: number): T => from[draw % from.length]!
+const selectFrom = <T>(from: T[], draw: number): T => from[draw % from.length]!
 
-/** Faults that befall the same part come one after the other. */
+/** Runs faults of the same part one after the other. */
 const turns = new Map<string, Promise<unknown>>()
 async function inTurn<T>(name: string, run: () => Promise<T>): Promise<T> {
   const turn = (turns.get(name) ?? Promise.resolve()).then(run)
@@ -20,7 +23,7 @@ async function inTurn<T>(name: string, run: () => Promise<T>): Promise<T> {
   return turn
 }
 
-async function killed(part: Part, lastsMs: number): Promise<string> {
+async function killAndRestart(part: Part, lastsMs: number): Promise<string> {
   return inTurn(part.name, async () => {
     await part.kill()
     await delay(lastsMs)
@@ -29,8 +32,8 @@ async function killed(part: Part, lastsMs: number): Promise<string> {
   })
 }
 
-/** Stands still, as in a machine that swaps or is moved to another host, and goes on as if nothing had been. */
-async function stopped(part: Part, lastsMs: number): Promise<string> {
+/** Suspends a part, like a machine that swaps or migrates, and resumes it. */
+async function suspend(part: Part, lastsMs: number): Promise<string> {
   return inTurn(part.name, async () => {
     part.signal('SIGSTOP')
     await delay(lastsMs)
@@ -40,16 +43,16 @@ async function stopped(part: Part, lastsMs: number): Promise<string> {
 }
 
 const hourMs = 3_600_000
-/** The clocks of the cores must agree to within so many milliseconds (docs/operating.md). */
+/** Maximum allowed clock difference between cores (docs/operating.md). */
 const coreSkewMs = 2_000
 
 export const faults = {
-  'gateway-killed': ({ gateways }, { draw, lastsMs }) => killed(drawn(gateways, draw), lastsMs),
-  'gateway-stopped': ({ gateways }, { draw, lastsMs }) => stopped(drawn(gateways, draw), lastsMs),
-  'core-killed': ({ cores }, { draw, lastsMs }) => killed(drawn(cores, draw), lastsMs),
-  'core-stopped': ({ cores }, { draw, lastsMs }) => stopped(drawn(cores, draw), lastsMs),
-  'worker-killed': ({ workers }, { draw, lastsMs }) => killed(drawn(workers, draw), lastsMs),
-  'worker-stopped': ({ workers }, { draw, lastsMs }) => stopped(drawn(workers, draw), lastsMs),
+  'gateway-killed': ({ gateways }, { draw, lastsMs }) => killAndRestart(selectFrom(gateways, draw), lastsMs),
+  'gateway-stopped': ({ gateways }, { draw, lastsMs }) => suspend(selectFrom(gateways, draw), lastsMs),
+  'core-killed': ({ cores }, { draw, lastsMs }) => killAndRestart(selectFrom(cores, draw), lastsMs),
+  'core-stopped': ({ cores }, { draw, lastsMs }) => suspend(selectFrom(cores, draw), lastsMs),
+  'worker-killed': ({ workers }, { draw, lastsMs }) => killAndRestart(selectFrom(workers, draw), lastsMs),
+  'worker-stopped': ({ workers }, { draw, lastsMs }) => suspend(selectFrom(workers, draw), lastsMs),
 
   async 'engine-killed'({ engine }) {
     engine.kill()
@@ -66,7 +69,7 @@ export const faults = {
   },
 
   async 'engine-cut'({ cores }, { draw, lastsMs }) {
-    const { name, link } = drawn(cores, draw)
+    const { name, link } = selectFrom(cores, draw)
     link.cut()
     await delay(lastsMs)
     link.mend()
@@ -74,7 +77,7 @@ export const faults = {
   },
 
   async 'engine-slow'({ cores }, { draw, lastsMs }) {
-    const { name, link } = drawn(cores, draw)
+    const { name, link } = selectFrom(cores, draw)
     link.slow(20 + (draw % 200))
     await delay(lastsMs)
     link.mend()
@@ -82,14 +85,14 @@ export const faults = {
   },
 
   async 'cursor-killed'({ engine, cores }, { draw }) {
-    const { name, link } = drawn(cores, draw)
+    const { name, link } = selectFrom(cores, draw)
     const cursor = link.cursors().at(-1)
     if (cursor === undefined) return `${name} has no cursor to kill`
     const client = new MongoClient(engine.uri, { serverSelectionTimeoutMS: 1_000 })
     try {
       await client.db('service').command({ killCursors: 'wakeups', cursors: [Long.fromBigInt(cursor)] })
     } catch {
-      return `the engine is away, and with it ${name}'s cursor`
+      return `the engine is down, and with it ${name}'s cursor`
     } finally {
       await client.close()
     }
@@ -97,7 +100,7 @@ export const faults = {
   },
 
   async 'clock-moved'({ gateways, cores, workers }, { draw, lastsMs }) {
-    const part = drawn<Part>([...gateways, ...cores, ...workers], draw)
+    const part = selectFrom<Part>([...gateways, ...cores, ...workers], draw)
     const most = cores.some(({ name }) => name === part.name) ? coreSkewMs : hourMs
     const ms = draw % 2 === 0 ? most : -most
     return inTurn(`clock of ${part.name}`, async () => {
@@ -119,14 +122,14 @@ export const faults = {
   },
 
   async 'answers-broken'({ gateways }, { draw, lastsMs }) {
-    const { name, link } = drawn(gateways, draw)
+    const { name, link } = selectFrom(gateways, draw)
     link.resetInAnswers(0.2)
     await delay(lastsMs)
     link.mend()
-    return `answers of ${name} broken off`
+    return `answers of ${name} reset`
   },
 
-  /** State was written, its hint was lost, and the operator repeats. */
+  /** A state change was written, its wake-up was lost, and the operator repeats the call. */
   'hint-lost': (service, { recorder }) => repeatBan(service, recorder),
 } satisfies Record<string, Fault>
 

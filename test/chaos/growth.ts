@@ -1,4 +1,4 @@
-/** What a process holds at one moment. */
+/** Resources held by a process at one moment. */
 export interface Sample {
   residentMb: number
   /** Open files and sockets together. */
@@ -6,12 +6,12 @@ export interface Sample {
   sockets: number
 }
 
-/** By so much a later measurement may lie above an earlier one without anything being kept. */
+/** Growth up to this amount is noise. */
 export const allowedGrowth: Sample = { residentMb: 40, handles: 20, sockets: 15 }
 
 /**
- * How much more is held in the last third of the samples than in the second, by the least of each: what is used
- * for a moment does not count, and the first third is for warming up. Pure.
+ * Growth from the second third of the samples to the last third, comparing their minimums.
+ * Minimums ignore short peaks; the first third is warm-up. Pure.
  */
 export function growthOf(samples: Sample[]): Sample {
   const third = Math.floor(samples.length / 3)
@@ -20,5 +20,5 @@ export function growthOf(samples: Sample[]): Sample {
   return { residentMb: grown('residentMb'), handles: grown('handles'), sockets: grown('sockets') }
 }
 
-export const isTooMuch = (growth: Sample): boolean =>
+export const exceedsAllowance = (growth: Sample): boolean =>
   (Object.keys(allowedGrowth) as (keyof Sample)[]).some((of) => growth[of] > allowedGrowth[of])

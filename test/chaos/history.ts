@@ -1,34 +1,34 @@
 /**
- * What clients did and saw, in the order in which this process learnt of it. Conversations are named by their id; whose a text is
- * stands in the text itself, so that one which reaches somebody else gives itself away.
+ * Actions and observations of clients, in the order of recording. Each text names its owner
+ * (`textOf`), so that the checker detects texts that reach another visitor.
  */
 export type Entry =
   | { kind: 'session'; visitor: string; sessionId: string; conversationId: string }
-  /** The first try; every repeat has the same operation. */
+  /** First attempt of a send. Repeats have the same operation. */
   | { kind: 'sent'; operation: string; conversationId: string }
   | { kind: 'acknowledged'; operation: string; conversationId: string; messageId: string; sequence: number }
-  /** An answer that a client does not repeat. */
+  /** A send that failed with an error that is not retryable. */
   | { kind: 'refused'; operation: string; code: string }
-  /** A connection of a visitor's stream, with where it begins. */
+  /** A visitor's stream connects, starting after this sequence. */
   | { kind: 'stream'; visitor: string; after: number }
   | { kind: 'event'; visitor: string; sequence: number; type: string; messageId?: string; text?: string }
   | { kind: 'history asked'; visitor: string; read: number }
   | { kind: 'history'; visitor: string; read: number; messages: HistoryMessage[] }
-  /** A page that was opened anew: the messages of the history's pages, and of the stream from `lastSequence` on. */
+  /** A reloaded page: sequences from history pages, and from the stream after `lastSequence`. */
   | { kind: 'reload'; visitor: string; lastSequence: number; pages: number[]; streamed: number[] }
-  /** An operator revoked a session with an open stream, and was told that it is done. */
+  /** The revocation of a session with an open stream was acknowledged. */
   | { kind: 'revoked'; visitor: string; streamEnded: boolean }
   /** The capture of a lead was acknowledged. */
   | { kind: 'lead'; leadId: string }
   /** A request arrived at the receiver. */
   | { kind: 'delivery'; deliveryId: string; leadId: string }
-  /** The books have another claim on the delivery than this one. */
+  /** The database has a different claim on the delivery. */
   | { kind: 'claim lost'; deliveryId: string; claimId: string }
-  /** A result under a claim that was lost, and whether the core says that it counts. */
+  /** A result reported under a lost claim, and whether the core accepted it. */
   | { kind: 'late result'; claimId: string; counted: boolean }
-  /** An operator's end of it was acknowledged. */
+  /** Access works although its end was acknowledged. */
   | { kind: 'still live'; what: string }
-  /** What had to come once everything worked again did not come in time. */
+  /** Something did not complete in time after the faults ended. */
   | { kind: 'stuck'; what: string }
 
 export interface HistoryMessage {
@@ -37,7 +37,7 @@ export interface HistoryMessage {
   text: string
 }
 
-/** What the database holds at the end. */
+/** Final content of the database. */
 export interface Records {
   events: RecordedEvent[]
   leads: string[]
@@ -49,11 +49,11 @@ export interface RecordedEvent {
   conversationId: string
   sequence: number
   type: string
-  /** Of one session alone. */
+  /** Set for events of a single session. */
   sessionId?: string
   transient: boolean
   messageId?: string
-  /** The client's own name of the operation that brought it. */
+  /** Client operation id of the message. */
   operation?: string
 }
 
@@ -62,7 +62,7 @@ export interface RecordedDelivery {
   leadId: string
   subscriptionId: string
   status: string
-  /** The claims under which its attempts' outcomes were written. */
+  /** Claims under which outcomes of its attempts were recorded. */
   claims: string[]
 }
 
@@ -76,6 +76,6 @@ export function createRecorder(): Recorder {
   return { entries, add: (entry) => void entries.push(entry) }
 }
 
-/** Texts name whose they are, before their first space. */
+/** The first word of a text is its owner. */
 export const textOf = (visitor: string, words: string) => `${visitor} ${words}`
 export const ownerOf = (text: string) => text.split(' ', 1)[0]

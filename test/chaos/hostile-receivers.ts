@@ -6,7 +6,7 @@ import { startStack } from '../support/stack.ts'
 import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
-/** Paths of the receiver, each with how an attempt there ends: with a status, or without an answer in time or at all. */
+/** Paths of the receiver and the expected outcome of an attempt there. */
 export const hostilePaths: Record<string, 'answered' | 'timeout' | 'network_error'> = {
   '/drip-one-byte': 'timeout',
   '/drip-the-head': 'timeout',
@@ -35,7 +35,7 @@ export interface HostileScene {
   rounds: number
 }
 
-/** One worker of its own process, and every hostile destination. */
+/** Starts a stack, a worker and subscriptions for all hostile destinations. */
 export async function startHostileScene(
   database: TestDatabase,
   { deadlineMs, perPath }: { deadlineMs: number; perPath: number },
@@ -54,8 +54,8 @@ export async function startHostileScene(
   return { receiver, worker, leads, workspaceId, subscriptions, perPath, rounds: 0 }
 }
 
-/** So many deliveries to each path at once, until each has had its first attempt; those attempts by path. */
-export async function hostileRound(
+/** Sends `perPath` deliveries to each path at once. Resolves with the first attempts by path. */
+export async function runHostileRound(
   scene: HostileScene,
   paths = Object.keys(hostilePaths),
 ): Promise<Map<string, DeliveryAttempt[]>> {

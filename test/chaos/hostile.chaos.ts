@@ -2,29 +2,29 @@ import { readFile } from 'node:fs/promises'
 import { afterAll, expect, it } from 'vitest'
 import { testDatabase } from '../support/test-database.ts'
 import { chaosConfig } from './config.ts'
-import { hostileRound, startHostileScene } from './hostile-receivers.ts'
+import { runHostileRound, startHostileScene } from './hostile-receivers.ts'
 
 const config = chaosConfig()
 const database = testDatabase()
 const perPath = 20
-/** Rounds until the worker's heap has found its size. */
+/** Rounds until the worker's heap size is stable. */
 const warmUp = 3
-/** What rounds may differ by without anything being kept. */
+/** Normal memory difference between rounds. */
 const noiseMiB = 32
 let close = async () => {}
 afterAll(() => close())
 
-it('hostile destinations take none of the worker’s memory for good', async () => {
+it('hostile destinations do not leak memory in the worker', async () => {
   const scene = await startHostileScene(database, { deadlineMs: 2_000, perPath })
   close = scene.receiver.close
-  const rows: { round: number; requests: number; 'sent at it, MiB': number; 'memory after, MiB': number }[] = []
+  const rows: { round: number; requests: number; 'sent to it, MiB': number; 'memory after, MiB': number }[] = []
   for (let round = 1; round <= warmUp + config.HOSTILE_ROUNDS; round += 1) {
     const [requests, bytes] = [scene.receiver.requests.length, scene.receiver.bytesSent()]
-    await hostileRound(scene)
+    await runHostileRound(scene)
     rows.push({
       round,
       requests: scene.receiver.requests.length - requests,
-      'sent at it, MiB': Math.round((scene.receiver.bytesSent() - bytes) / 2 ** 20),
+      'sent to it, MiB': Math.round((scene.receiver.bytesSent() - bytes) / 2 ** 20),
       'memory after, MiB': await residentMiB(scene.worker.process().pid),
     })
   }

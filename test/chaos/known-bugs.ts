@@ -1,16 +1,16 @@
 import type { FaultName } from './faults.ts'
 
-/** A bug that was made once, or is easily made, as exact replacements in the source. */
+/** A past or likely bug, as exact replacements in the source. */
 export interface KnownBug {
   name: string
-  /** Under which it shows. */
+  /** Faults that reveal it. */
   faults: FaultName[]
   changes: { file: string; from: string; to: string }[]
 }
 
 export const knownBugs: KnownBug[] = [
   {
-    name: 'a repeated ban misses sessions that are banned already',
+    name: 'a repeated ban skips sessions that are already banned',
     faults: ['hint-lost'],
     changes: [
       {
@@ -26,7 +26,7 @@ export const knownBugs: KnownBug[] = [
     ],
   },
   {
-    name: 'acknowledges before the journal has it',
+    name: 'acknowledges a write before it is journaled',
     faults: ['engine-killed'],
     changes: [
       {
@@ -37,12 +37,12 @@ export const knownBugs: KnownBug[] = [
     ],
   },
   {
-    name: 'takes a broken connection for a batch that was written',
+    name: 'treats a broken connection as a written batch',
     faults: ['engine-killed', 'engine-cut'],
     changes: [{ file: 'core/log/event-store.ts', from: '  if (failures.length === 0) throw error\n', to: '' }],
   },
   {
-    name: 'no fence on a claim',
+    name: 'accepts results without the current claim',
     faults: ['worker-stopped'],
     changes: [
       {
@@ -58,7 +58,7 @@ export const knownBugs: KnownBug[] = [
     ],
   },
   {
-    name: 'a replay begins one place too late',
+    name: 'a replay starts one event too late',
     faults: ['answers-broken'],
     changes: [
       {
@@ -69,7 +69,7 @@ export const knownBugs: KnownBug[] = [
     ],
   },
   {
-    name: 'wake-ups are lost, and nothing catches up',
+    name: 'lost wake-ups are not recovered',
     faults: ['cursor-killed'],
     changes: [
       {
@@ -90,7 +90,7 @@ export const knownBugs: KnownBug[] = [
     ],
   },
   {
-    name: 'a history page and its `lastSequence` are two questions at once',
+    name: 'a history page and its `lastSequence` come from two concurrent reads',
     faults: ['answers-broken'],
     changes: [
       {
@@ -106,8 +106,8 @@ export const knownBugs: KnownBug[] = [
     ],
   },
   {
-    name: 'a message can have the operation key of the end of its session',
-    // A fault that breaks visitors' connections would end the stream, too.
+    name: 'a message can take the operation key of its session’s terminal event',
+    // Faults that break visitors' connections would also end the stream and hide the bug.
     faults: ['worker-stopped'],
     changes: [
       {
@@ -123,13 +123,13 @@ export const knownBugs: KnownBug[] = [
     ],
   },
   {
-    name: 'idempotency is each process’s own',
+    name: 'idempotency works only within one process',
     faults: ['answers-broken'],
     changes: [
       {
         file: 'core/database/indexes.ts',
-        from: "{ name: 'by_operation', unique: true, partialFilterExpression: { operationKey: { $exists: true } } },\n  ],\n  // What the sweep",
-        to: "{ name: 'by_operation', partialFilterExpression: { operationKey: { $exists: true } } },\n  ],\n  // What the sweep",
+        from: "{ conversationId: 1, operationKey: 1 },\n    { name: 'by_operation', unique: true,",
+        to: "{ conversationId: 1, operationKey: 1 },\n    { name: 'by_operation',",
       },
       {
         file: 'core/log/event-log.ts',

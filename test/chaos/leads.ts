@@ -7,7 +7,7 @@ import { patienceMs, type Scene } from './scene.ts'
 
 const destinations = 2
 
-/** A workspace of its own whose leads go to every one of its destinations by themselves. */
+/** Creates a workspace whose leads are automatically sent to all its destinations. */
 export async function prepareLeads({ service, recorder, random }: Scene, receiver: Receiver): Promise<string> {
   const { workspaces, leads } = operatorOf(service.cores[0]!.url, service.demo.serviceToken)
   const { workspace } = await workspaces.createWorkspace({ name: 'Chaos' })
@@ -26,11 +26,11 @@ export async function prepareLeads({ service, recorder, random }: Scene, receive
   return workspaceId
 }
 
-/** Leads come in through whichever core answers. */
+/** Captures leads through random cores until the run stops. */
 export async function captureLeads({ service, recorder, random, over }: Scene, workspaceId: string): Promise<void> {
   const operators = service.cores.map(({ url }) => operatorOf(url, service.demo.serviceToken))
   for (let count = 1; !over.aborted; count += 1) {
-    // One that failed may have happened: then there is one lead more, which must arrive as well.
+    // A failed capture may still have stored a lead. Such a lead must be delivered, too.
     const captured = await random
       .pick(operators)
       .leads.captureLead(
@@ -44,21 +44,21 @@ export async function captureLeads({ service, recorder, random, over }: Scene, w
 }
 
 /**
- * A worker that claims, falls asleep, and wakes when its claim is another one's: the books say so before it speaks.
- * What it then reports must change nothing.
+ * A worker that claims a delivery, waits until its claim is lost, and then reports a result.
+ * The late result must have no effect.
  */
-export async function reportTooLate({ service, recorder, random, over }: Scene, books: Db): Promise<void> {
-  const deliveries = books.collection<DeliveryDocument>('deliveries')
+export async function reportTooLate({ service, recorder, random, over }: Scene, db: Db): Promise<void> {
+  const deliveries = db.collection<DeliveryDocument>('deliveries')
   const workers = service.cores.map(({ url }) => operatorOf(url, service.deliveryToken).leads)
   const options = { timeoutMs: patienceMs }
 
-  async function sleepAndReport() {
+  async function claimAndReportLate() {
     const claim = { workerId: 'sleeper', limit: 1, perDestination: 1, waitMs: 300 }
     const claimed = await random.pick(workers).claimDeliveries(claim, options)
     const [delivery] = claimed.deliveries
     if (!delivery) return
     const { deliveryId, attemptId, claimId } = delivery
-    while (!(await isAnothers(deliveryId, attemptId, claimId))) {
+    while (!(await isClaimLost(deliveryId, attemptId, claimId))) {
       if (over.aborted) return
       await delay(50)
     }
@@ -69,7 +69,7 @@ export async function reportTooLate({ service, recorder, random, over }: Scene, 
     recorder.add({ kind: 'late result', claimId, counted: recorded[0]?.counted ?? false })
   }
 
-  async function isAnothers(deliveryId: string, attemptId: string, claimId: string): Promise<boolean> {
+  async function isClaimLost(deliveryId: string, attemptId: string, claimId: string): Promise<boolean> {
     const found = await deliveries.findOne({ _id: deliveryId }, { projection: { claim: 1, attempts: 1 } })
     const outcome = found?.attempts.find((attempt) => attempt.attemptId === attemptId)?.outcome
     const holder = found?.claim?.claimId ?? outcome?.claimId
@@ -77,7 +77,7 @@ export async function reportTooLate({ service, recorder, random, over }: Scene, 
   }
 
   while (!over.aborted) {
-    await sleepAndReport().catch(() => {})
+    await claimAndReportLate().catch(() => {})
     await delay(random.between(50, 500))
   }
 }

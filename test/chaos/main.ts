@@ -12,17 +12,17 @@ const { values } = parseArgs({
     faults: { type: 'string', default: faultNames.join(',') },
   },
 })
-const chosen = values.faults.split(',') as FaultName[]
-const unknown = chosen.filter((name) => !faultNames.includes(name))
+const selected = values.faults.split(',') as FaultName[]
+const unknown = selected.filter((name) => !faultNames.includes(name))
 const numbers = [values.seed, values.minutes, values.visitors].map(Number)
 const [seed = 0, minutes = 0, visitors = 0] = numbers
 if (unknown.length > 0 || !numbers.every((number) => number > 0)) {
-  console.error(`--seed, --minutes and --visitors are numbers above 0; --faults are of ${faultNames.join(', ')}`)
+  console.error(`--seed, --minutes and --visitors must be above 0; --faults must be among ${faultNames.join(', ')}`)
   process.exit(2)
 }
 
 console.log(`seed ${seed}, ${minutes} min, ${visitors} visitors`)
-const report = await runChaos({ seed, seconds: minutes * 60, visitors, faults: chosen, say: console.log })
+const report = await runChaos({ seed, seconds: minutes * 60, visitors, faults: selected, say: console.log })
 console.log('\nfaults')
 console.table(report.faults)
 console.log('observations')

@@ -5,7 +5,10 @@ import { textOf } from './history.ts'
 import { patienceMs, type Scene } from './scene.ts'
 import type { ChaosVisitor } from './visitors.ts'
 
-/** An agent who answers whoever is there, through whichever core answers. Resolves when all that was sent is answered. */
+/**
+ * An agent who answers random visitors through random cores.
+ * Resolves when all its sends are acknowledged.
+ */
 export async function answerVisitors(scene: Scene, name: string, visitors: () => ChaosVisitor[]): Promise<void> {
   const { service, recorder, random, over, closed } = scene
   const operators = service.cores.map(({ url }) => operatorOf(url, service.demo.serviceToken))
@@ -40,10 +43,10 @@ export async function answerVisitors(scene: Scene, name: string, visitors: () =>
       }
       await delay(random.between(30, 150))
     }
-    recorder.add({ kind: 'stuck', what: `${operation} is not answered` })
+    recorder.add({ kind: 'stuck', what: `${operation} is not acknowledged` })
   }
 
-  /** For the visitor's own session alone. */
+  /** Sends an event of the visitor's own session. */
   async function suggestPage({ name: visitor, sessionId }: ChaosVisitor, clientOperationId: string) {
     const url = `${service.demo.origin}/`
     await random

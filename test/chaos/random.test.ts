@@ -3,7 +3,7 @@ import { faultNames } from './faults.ts'
 import { createRandom } from './random.ts'
 import { type Step, schedule } from './schedule.ts'
 
-it('the same seed gives the same numbers, and another one others', () => {
+it('the same seed gives the same numbers, another seed different ones', () => {
   const draw = (seed: number) => {
     const { next } = createRandom(seed)
     return Array.from({ length: 20 }, next)
@@ -13,7 +13,7 @@ it('the same seed gives the same numbers, and another one others', () => {
   expect(draw(7).every((number) => number >= 0 && number < 1)).toBe(true)
 })
 
-it('a schedule has each fault alone first, then some together, and is the same for the same seed', () => {
+it('a schedule runs each fault alone first, then combinations, and is reproducible by seed', () => {
   const steps = (seed: number) => {
     const taken: Step[] = []
     for (const step of schedule(faultNames, createRandom(seed))) if (taken.push(step) === 60) break

@@ -1,6 +1,6 @@
-/** Chance from a seed: the same seed gives the same numbers. */
+/** Seeded random numbers: the same seed gives the same numbers. */
 export interface Random {
-  /** 0 to less than 1. */
+  /** From 0 (included) to 1 (excluded). */
   next(): number
   /** A whole number, both ends included. */
   between(least: number, most: number): number

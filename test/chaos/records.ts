@@ -5,20 +5,20 @@ import type { LeadDocument } from '../../core/leads/lead-store.ts'
 import type { EventDocument } from '../../core/log/event-store.ts'
 import type { Records } from './history.ts'
 
-/** What the database holds, straight from it and by no way through the service. */
-export async function readRecords(books: Db, workspaceId: string): Promise<Records> {
+/** Reads the final state directly from the database, not through the service. */
+export async function readRecords(db: Db, workspaceId: string): Promise<Records> {
   const [events, leads, subscriptions, deliveries] = await Promise.all([
-    books.collection<EventDocument>('events').find().sort({ conversationId: 1, sequence: 1 }).toArray(),
-    books.collection<LeadDocument>('leads').distinct('_id', { workspaceId }),
-    books.collection<LeadSubscriptionDocument>('leadSubscriptions').distinct('_id', { workspaceId }),
-    books.collection<DeliveryDocument>('deliveries').find({ workspaceId }).toArray(),
+    db.collection<EventDocument>('events').find().sort({ conversationId: 1, sequence: 1 }).toArray(),
+    db.collection<LeadDocument>('leads').distinct('_id', { workspaceId }),
+    db.collection<LeadSubscriptionDocument>('leadSubscriptions').distinct('_id', { workspaceId }),
+    db.collection<DeliveryDocument>('deliveries').find({ workspaceId }).toArray(),
   ])
   return {
     events: events.map(({ conversationId, sequence, type, sessionId, transient, message, operationKey }) => ({
       conversationId,
       sequence,
       type,
-      ...(sessionId !== undefined && { sessionId }),
+      sessionId,
       transient: transient === true,
       ...(message && { messageId: message.messageId, operation: operationKey?.split(' ').at(-1) ?? '' }),
     })),

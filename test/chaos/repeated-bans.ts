@@ -7,37 +7,37 @@ import type { Recorder } from './history.ts'
 import { patienceMs } from './scene.ts'
 import type { Service } from './service.ts'
 
-/** So many sends in a row that each core has most likely cached the grant. */
-const warmUps = 6
-const takenWithinMs = 10_000
-/** Other faults may go on beside this one. */
-const overWithinMs = 15_000
+/** Enough sends that each core has most likely cached the grant. */
+const warmUpSends = 6
+const acceptedWithinMs = 10_000
+/** Long, because other faults may run at the same time. */
+const endedWithinMs = 15_000
 
 let bans = 0
 
 /**
- * A core writes a ban and dies before it tells the others; the operator repeats the ban. By then the browser's other tab,
- * whose session is banned in the database, must be refused everywhere.
+ * Simulates a core that writes a ban and dies before it notifies the others; then repeats the ban.
+ * After the repeat, every gateway must reject the session of the browser's other tab.
  */
 export async function repeatBan(service: Service, recorder: Recorder): Promise<string> {
   bans += 1
   const browser = `banned-${bans}`
   const [tab, other] = [await openTab(1), await openTab(2)]
-  if (!tab || !other) return 'no ban: nobody could come'
+  if (!tab || !other) return 'no ban: no session could be created'
   for (const gateway of service.gateways) {
-    for (let count = 0; count < warmUps; count += 1) await send(other, gateway.publicUrl)
+    for (let count = 0; count < warmUpSends; count += 1) await send(other, gateway.publicUrl)
   }
-  if (!(await writeBan(service, other.session.sessionId))) return 'no ban: the engine is away'
-  if (!(await ban(tab.session.sessionId))) return 'no ban: no core took the repeat'
+  if (!(await writeBan(service, other.session.sessionId))) return 'no ban: the engine is down'
+  if (!(await ban(tab.session.sessionId))) return 'no ban: no core accepted the repeat'
 
   const left = new Set(service.gateways)
   for (const began = performance.now(); left.size > 0; await delay(50)) {
-    const isLate = performance.now() - began > overWithinMs
+    const isLate = performance.now() - began > endedWithinMs
     for (const gateway of left) {
       const answer = await send(other, gateway.publicUrl)
       if (answer?.status === 403 || isLate) left.delete(gateway)
       if (answer?.status === 202 && isLate)
-        recorder.add({ kind: 'still live', what: `${browser} still sends through ${gateway.name}` })
+        recorder.add({ kind: 'still live', what: `${browser} can still send through ${gateway.name}` })
     }
   }
   return 'ban repeated after its core died'
@@ -46,7 +46,7 @@ export async function repeatBan(service: Service, recorder: Recorder): Promise<s
     const { origin, siteKey } = service.demo
     const [gateway] = service.gateways
     const creationKey = `session-${number}-of-${browser}`
-    for (const began = performance.now(); performance.now() - began < takenWithinMs; await delay(100)) {
+    for (const began = performance.now(); performance.now() - began < acceptedWithinMs; await delay(100)) {
       const request = { origin, siteKey, clientInstanceId: browser, creationKey, patienceMs }
       const visitor = await startVisitor({ gatewayUrl: gateway!.publicUrl, ...request }).catch(() => undefined)
       if (visitor) return visitor
@@ -67,7 +67,7 @@ export async function repeatBan(service: Service, recorder: Recorder): Promise<s
   }
 
   async function ban(sessionId: string): Promise<boolean> {
-    for (const began = performance.now(); performance.now() - began < takenWithinMs; await delay(100)) {
+    for (const began = performance.now(); performance.now() - began < acceptedWithinMs; await delay(100)) {
       for (const { url } of service.cores) {
         const { sessions } = operatorOf(url, service.demo.serviceToken)
         const options = { timeoutMs: patienceMs }
@@ -81,7 +81,7 @@ export async function repeatBan(service: Service, recorder: Recorder): Promise<s
 
 let sends = 0
 
-/** What a core leaves that dies after the writes of a ban and before its hint. */
+/** Writes what a core leaves behind if it dies between the writes of a ban and its wake-up. */
 async function writeBan({ engine }: Service, sessionId: string): Promise<boolean> {
   const client = new MongoClient(engine.uri, { serverSelectionTimeoutMS: 1_000 })
   try {

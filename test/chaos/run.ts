@@ -7,10 +7,10 @@ import { check, type Violation } from './checker.ts'
 import { type FaultName, faults } from './faults.ts'
 import { createRecorder, type Entry, type Recorder } from './history.ts'
 import { captureLeads, prepareLeads, reportTooLate } from './leads.ts'
-import { revokeAgain } from './leavers.ts'
 import { answerVisitors } from './operators.ts'
 import { createRandom, type Random } from './random.ts'
 import { readRecords } from './records.ts'
+import { revokeSessions } from './revocations.ts'
 import type { Scene } from './scene.ts'
 import { schedule } from './schedule.ts'
 import { isReady, type Service, startService } from './service.ts'
@@ -18,34 +18,34 @@ import { type ChaosVisitor, visit } from './visitors.ts'
 
 export interface RunOptions {
   seed: number
-  /** Half of the visitors are there from the start; in so many seconds all have come. */
+  /** Half of the visitors start at once, the others within this many seconds. */
   arrivalSeconds: number
   visitors: number
   say: (line: string) => void
 }
 
 export interface Report {
-  /** Tries of clients to change something: messages and leads. */
+  /** Writes by clients: messages sent and leads captured. */
   operations: number
-  /** Entries of the history by their kind. */
+  /** Number of history entries by kind. */
   observations: Partial<Record<Entry['kind'], number>>
   violations: Violation[]
 }
 
-/** Nothing may stand still for longer than this once everything works again, in milliseconds. */
-const stillMs = 30_000
+/** Maximum time without progress after the faults end. */
+const stuckAfterMs = 30_000
 
 export interface ChaosReport extends Report {
-  /** How often each fault came about. */
+  /** How often each fault was caused. */
   faults: Partial<Record<FaultName, number>>
 }
 
-/** Clients at work while things go wrong, and what came of it. */
+/** Runs clients while faults happen, and checks the result. */
 export async function runChaos({
   seconds,
   ...options
 }: Omit<RunOptions, 'arrivalSeconds'> & { seconds: number; faults: readonly FaultName[] }): Promise<ChaosReport> {
-  const happened: ChaosReport['faults'] = {}
+  const faultCounts: ChaosReport['faults'] = {}
   const report = await runWith({ ...options, arrivalSeconds: seconds * 0.8 }, async (service, random, recorder) => {
     const began = performance.now()
     const elapsed = () => performance.now() - began
@@ -56,36 +56,38 @@ export async function runChaos({
       const at = `${(elapsed() / 1000).toFixed(1)} s`.padStart(8)
       const what = await Promise.all(
         step.faults.map(async ({ name, ...how }) => {
-          happened[name] = (happened[name] ?? 0) + 1
+          faultCounts[name] = (faultCounts[name] ?? 0) + 1
           return `${await faults[name](service, { ...how, recorder })} (${how.lastsMs} ms)`
         }),
       )
       options.say(`${at}  ${what.join(', ')}`)
     }
   })
-  return { ...report, faults: happened }
+  return { ...report, faults: faultCounts }
 }
 
-/** Clients at work until `disturb` is done and all is well again; then what they did and saw is held against the log. */
+/**
+ * Runs clients until `disturb` is done and the service has recovered; then checks the guarantees.
+ */
 export async function runWith(
   { seed, arrivalSeconds, visitors: visitorCount, say }: RunOptions,
   disturb: (service: Service, random: Random, recorder: Recorder) => Promise<void>,
 ): Promise<Report> {
   const random = createRandom(seed)
-  // What goes wrong depends on the seed alone, and not on how often clients ask for chance.
-  const [faultChance, clientChance] = [createRandom(random.between(0, 1e9)), createRandom(random.between(0, 1e9))]
-  const service = await startService({ chance: clientChance.next })
+  // Separate generators, so that faults depend on the seed only, not on the clients' draws.
+  const [faultRandom, clientRandom] = [createRandom(random.between(0, 1e9)), createRandom(random.between(0, 1e9))]
+  const service = await startService({ chance: clientRandom.next })
   const receiver = await startReceiver()
   const client = new MongoClient(service.engine.uri)
-  const books = client.db('service')
+  const db = client.db('service')
   const [over, closed] = [new AbortController(), new AbortController()]
   const recorder = createRecorder()
-  const scene: Scene = { service, recorder, random: clientChance, over: over.signal, closed: closed.signal }
+  const scene: Scene = { service, recorder, random: clientRandom, over: over.signal, closed: closed.signal }
   try {
     const workspaceId = await prepareLeads(scene, receiver)
     const visitors: ChaosVisitor[] = []
     const arrivals = Array.from({ length: visitorCount }, async (_, index) => {
-      const late = index % 2 === 0 ? 0 : clientChance.between(0, arrivalSeconds * 1000)
+      const late = index % 2 === 0 ? 0 : clientRandom.between(0, arrivalSeconds * 1000)
       await delay(late, undefined, { signal: scene.over }).catch(() => {})
       const visitor = await visit(scene, `visitor-${index + 1}`)
       if (visitor) visitors.push(visitor)
@@ -94,40 +96,40 @@ export async function runWith(
       answerVisitors(scene, 'ada', () => visitors),
       answerVisitors(scene, 'bob', () => visitors),
       captureLeads(scene, workspaceId),
-      revokeAgain(scene, 'leaver'),
-      reportTooLate(scene, books),
+      revokeSessions(scene, 'leaver'),
+      reportTooLate(scene, db),
     ]
-    await disturb(service, faultChance, recorder)
-    await settle()
-    return reportOf(recorder.entries, check(recorder.entries, await readRecords(books, workspaceId)))
+    await disturb(service, faultRandom, recorder)
+    await waitForRecovery()
+    return reportOf(recorder.entries, check(recorder.entries, await readRecords(db, workspaceId)))
 
-    async function settle() {
-      say('faults are over, waiting until all is well')
+    async function waitForRecovery() {
+      say('faults ended; waiting for recovery')
       const parts = [...service.gateways, ...service.cores, ...service.workers]
-      await all('parts that are ready', async () => {
+      await waitForNone('parts not ready', async () => {
         const ready = await Promise.all(parts.map(({ url }) => isReady(url)))
         return ready.filter((each) => !each).length
       })
       over.abort()
       const sending = Promise.all([...arrivals, ...others]).then(() => Promise.all(visitors.map(({ sent }) => sent)))
-      await Promise.race([sending, delay(stillMs)])
-      await all('streams that have everything', () => streamsBehind(books, visitors))
-      await all('deliveries that have ended', () => openDeliveries(books, workspaceId))
+      await Promise.race([sending, delay(stuckAfterMs)])
+      await waitForNone('streams behind the log', () => streamsBehind(db, visitors))
+      await waitForNone('unfinished deliveries', () => openDeliveries(db, workspaceId))
       closed.abort()
       await sending
       await Promise.all(visitors.map(({ followed }) => followed))
     }
 
-    /** Waits until nothing is left, for as long as it gets less. */
-    async function all(what: string, left: () => Promise<number>) {
+    /** Waits until `left` returns 0, as long as the number still falls. */
+    async function waitForNone(what: string, left: () => Promise<number>) {
       let least = Number.POSITIVE_INFINITY
       for (let since = performance.now(); ; await delay(50)) {
         const now = await left().catch(() => least)
         if (now === 0) return
         if (now < least) since = performance.now()
         least = Math.min(least, now)
-        if (performance.now() - since > stillMs) {
-          recorder.add({ kind: 'stuck', what: `${what}: ${now} are not, ${stillMs / 1000} s long` })
+        if (performance.now() - since > stuckAfterMs) {
+          recorder.add({ kind: 'stuck', what: `${what}: ${now}, without progress for ${stuckAfterMs / 1000} s` })
           return
         }
       }
@@ -141,8 +143,8 @@ export async function runWith(
   }
 }
 
-async function streamsBehind(books: Db, visitors: ChaosVisitor[]): Promise<number> {
-  const events = books.collection<EventDocument>('events')
+async function streamsBehind(db: Db, visitors: ChaosVisitor[]): Promise<number> {
+  const events = db.collection<EventDocument>('events')
   const behind = await Promise.all(
     visitors.map(async ({ conversationId, sessionId, position }) => {
       const forAll = { transient: { $exists: false }, sessionId: { $in: [sessionId, undefined] } }
@@ -157,11 +159,11 @@ async function streamsBehind(books: Db, visitors: ChaosVisitor[]): Promise<numbe
   return behind.reduce((sum, each) => sum + each, 0)
 }
 
-async function openDeliveries(books: Db, workspaceId: string): Promise<number> {
+async function openDeliveries(db: Db, workspaceId: string): Promise<number> {
   const [leads, subscriptions, ended] = await Promise.all([
-    books.collection('leads').countDocuments({ workspaceId }),
-    books.collection('leadSubscriptions').countDocuments({ workspaceId }),
-    books
+    db.collection('leads').countDocuments({ workspaceId }),
+    db.collection('leadSubscriptions').countDocuments({ workspaceId }),
+    db
       .collection<DeliveryDocument>('deliveries')
       .countDocuments({ workspaceId, status: { $in: ['accepted', 'failed', 'dead_lettered'] } }),
   ])

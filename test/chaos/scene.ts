@@ -2,16 +2,16 @@ import type { Recorder } from './history.ts'
 import type { Random } from './random.ts'
 import type { Service } from './service.ts'
 
-/** What everybody who takes part in a run knows. */
+/** Shared by all clients of a run. */
 export interface Scene {
   service: Service
   recorder: Recorder
   random: Random
-  /** Aborted when nothing new is to be begun; what is begun goes on until it is done. */
+  /** Aborted when clients must start nothing new. Work in progress continues. */
   over: AbortSignal
-  /** Aborted when nobody waits for anything any more. */
+  /** Aborted when clients must stop waiting. */
   closed: AbortSignal
 }
 
-/** How long a client waits for an answer before it takes it for lost, in milliseconds. */
+/** Client timeout, in milliseconds. */
 export const patienceMs = 4_000

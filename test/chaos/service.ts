@@ -9,44 +9,44 @@ import { type Link, startLink } from '../support/link.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/spawned-process.ts'
 import { until } from '../support/until.ts'
 
-/** A process of the service, which can be hurt. */
+/** A process of the service. */
 export interface Part {
   name: string
-  /** Where it listens itself. */
+  /** Its own address, not through a link. */
   url: string
   pid(): number
   output(): string
   start(): Promise<void>
   /** SIGKILL. */
   kill(): Promise<void>
-  /** SIGTERM; how long it took, in milliseconds, and how it ended. */
+  /** Sends SIGTERM; resolves with the duration and the exit code. */
   stop(): Promise<{ ms: number; code: number | null }>
   signal(signal: NodeJS.Signals): void
-  /** Its clock goes by so many milliseconds from now on. */
+  /** Shifts its clock by this many milliseconds. */
   moveClock(ms: number): Promise<void>
 }
 
 export interface Core extends Part {
-  /** Its way to the engine. */
+  /** Its connection to the engine. */
   link: Link
 }
 
 export interface Gateway extends Part {
-  /** The visitors' way to it. */
+  /** Visitors connect through this link. */
   link: Link
-  /** Where that begins. */
+  /** Address of the link. */
   publicUrl: string
 }
 
 export interface Engine {
-  /** Straight to it. */
+  /** Direct, not through a link. */
   uri: string
   pid(): number
   kill(): void
   signal(signal: NodeJS.Signals): void
-  /** Without one its disk cannot be filled: this machine lets no user make a mount namespace. */
+  /** False if the machine does not allow mount namespaces; then the disk cannot be filled. */
   hasOwnDisk: boolean
-  /** To the last byte. */
+  /** Fills the disk completely. */
   fillDisk(): Promise<void>
   emptyDisk(): Promise<void>
 }
@@ -71,7 +71,9 @@ export interface ServiceOptions {
 
 export const leaseMs = 1_500
 
-/** Every part as a process of its own over one engine, with a link that can be broken before each core's engine and each gateway. */
+/**
+ * Starts each part as a process. Breakable links sit between cores and engine, and before gateways.
+ */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const { cores = 2, gateways = 2, workers = 2, chance, env = {} } = options
   const dataDir = await mkdtemp(join(tmpdir(), 'service-chaos-'))
@@ -89,7 +91,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const socketPath = join(dataDir, 'engine.sock')
 
   const coreParts: Core[] = []
-  // One after the other: the first makes the secrets and the demo.
+  // One after the other, because the first core creates the secrets and the demo.
   for (let index = 0; index < cores; index += 1) {
     const link = await startLink(socketPath, chance)
     const uri = `mongodb://127.0.0.1:${link.port}/?directConnection=true&w=1&journal=true`
@@ -129,7 +131,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   }
 }
 
-/** A process of the given kind on a port of its own, started. */
+/** Starts a process on a free port and waits until it is ready. */
 async function newPart(entry: string, name: string, portSetting: string, env: Record<string, string>): Promise<Part> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
@@ -187,8 +189,11 @@ function isAlive(pid: number): boolean {
 const run = promisify(execFile)
 const diskSize = '512m'
 
-/** A mount namespace of its own, for which one needs not be root: the database's folder is a small disk in it. */
-async function ownDisk(databaseDir: string): Promise<string[]> {
+/**
+ * Returns a command prefix that mounts a small disk at the database folder, in a mount namespace.
+ * Needs no root. Returns an empty list if namespaces are not allowed.
+ */
+async function smallDiskCommand(databaseDir: string): Promise<string[]> {
   const unshare = ['unshare', '--user', '--map-root-user', '--mount']
   const mount = `mount -t tmpfs -o size=${diskSize} tmpfs "$0"`
   const [program = '', ...args] = [...unshare, 'sh', '-c', mount, databaseDir]
@@ -202,7 +207,7 @@ async function ownDisk(databaseDir: string): Promise<string[]> {
 
 async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): Promise<void> }> {
   const { databaseDir, uri } = enginePlace(dataDir)
-  const through = await ownDisk(databaseDir)
+  const through = await smallDiskCommand(databaseDir)
   const entry = 'test/support/engine-holder.ts'
   const holder = await startProcess({ entry, name: 'engine', args: [dataDir], through })
   const pid = () => Number([...holder.output().matchAll(/"enginePid":(\d+)/g)].at(-1)?.[1])
@@ -212,10 +217,10 @@ async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): P
     try {
       process.kill(pid(), name)
     } catch {
-      // It is gone already, and the next one is not there yet.
+      // The engine has ended and its successor has not started.
     }
   }
-  // As its own namespace sees it.
+  // Path within the mount namespace.
   const filler = join(`/proc/${holder.pid}/root`, databaseDir, 'filler')
 
   return {
@@ -225,7 +230,7 @@ async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): P
       kill: () => signal('SIGKILL'),
       signal,
       hasOwnDisk: through.length > 0,
-      // It ends when there is no room left for a single byte.
+      // dd fails when the disk is full.
       fillDisk: () => run('dd', ['if=/dev/zero', `of=${filler}`, 'bs=64k']).then(fail, () => {}),
       emptyDisk: () => rm(filler, { force: true }),
     },
@@ -239,5 +244,5 @@ async function startEngine(dataDir: string): Promise<{ engine: Engine; stop(): P
 }
 
 function fail() {
-  throw new Error('the disk is larger than it should be')
+  throw new Error('the disk did not fill up')
 }

@@ -1,8 +1,9 @@
-// `npm run soak -- --minutes 10`: steady load without faults; what each process holds must stay flat.
+// `npm run soak -- --minutes 10`: steady load without faults. Resources of each process must not
+// grow.
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { allowedGrowth, growthOf, isTooMuch, type Sample } from './growth.ts'
+import { allowedGrowth, exceedsAllowance, growthOf, type Sample } from './growth.ts'
 import { runWith } from './run.ts'
 
 const { values } = parseArgs({
@@ -39,9 +40,9 @@ console.table(
     sockets: `${first.sockets} → ${last.sockets} (${grown.sockets})`,
   })),
 )
-const grown = rows.filter((row) => isTooMuch(row.grown))
+const grown = rows.filter((row) => exceedsAllowance(row.grown))
 const { residentMb, handles, sockets } = allowedGrowth
-console.log(`in brackets: the growth; allowed are ${residentMb} MB, ${handles} handles and ${sockets} sockets`)
+console.log(`growth in brackets; allowed: ${residentMb} MB, ${handles} handles and ${sockets} sockets`)
 for (const { rule, what } of report.violations.slice(0, 20)) console.log(`${rule}: ${what}`)
 console.log(
   `${report.operations} operations, processes that grew: ${grown.length}, violations: ${report.violations.length}`,
@@ -51,7 +52,7 @@ process.exitCode = grown.length + report.violations.length > 0 ? 1 : 0
 async function sampleOf(pid: number): Promise<Sample> {
   const [, kib] = /^VmRSS:\s+(\d+) kB/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? []
   const names = await readdir(`/proc/${pid}/fd`)
-  // One may be closed by now.
+  // A descriptor may be closed by now.
   const targets = await Promise.all(names.map((name) => readlink(`/proc/${pid}/fd/${name}`).catch(() => '')))
   return {
     residentMb: Math.round(Number(kib) / 1024),

@@ -3,22 +3,22 @@ import { type EventStream, startVisitor, type Visitor } from '../support/visitor
 import { textOf } from './history.ts'
 import { patienceMs, type Scene } from './scene.ts'
 
-/** A browser that follows the contract: the same operation again until it is answered, its stream again from where it was. */
+/** A browser that follows the contract: repeats sends until answered and resumes its stream. */
 export interface ChaosVisitor {
   name: string
   sessionId: string
   conversationId: string
-  /** Sequence of the last event that it has. */
+  /** Sequence of the last event received. */
   position(): number
-  /** Resolves when all that it has sent is answered. */
+  /** Resolves when all its sends are answered. */
   sent: Promise<unknown>
-  /** Resolves when its stream is closed for good. */
+  /** Resolves when its stream is permanently closed. */
   followed: Promise<void>
 }
 
-/** Heartbeats come every second: without one for this long, in milliseconds, a stream is dead. */
+/** A stream without a heartbeat for this long is dead. Heartbeats are sent every second. */
 const silenceMs = 3_500
-const sendersEach = 2
+const writersPerVisitor = 2
 
 export async function visit(scene: Scene, name: string): Promise<ChaosVisitor | undefined> {
   const visitor = await arrive(scene, name)
@@ -26,7 +26,7 @@ export async function visit(scene: Scene, name: string): Promise<ChaosVisitor | 
   const { sessionId, conversationId } = visitor.session
   scene.recorder.add({ kind: 'session', visitor: name, sessionId, conversationId })
   const follower = follow(scene, name, visitor)
-  const writers = Array.from({ length: sendersEach }, (_, index) => write(scene, name, visitor, index))
+  const writers = Array.from({ length: writersPerVisitor }, (_, index) => write(scene, name, visitor, index))
   return {
     name,
     sessionId,
@@ -34,7 +34,7 @@ export async function visit(scene: Scene, name: string): Promise<ChaosVisitor | 
     position: follower.position,
     sent: Promise.all([
       ...writers,
-      readAgain(scene, name, visitor),
+      readHistory(scene, name, visitor),
       reload(scene, name, visitor),
       renew(scene, visitor),
     ]),
@@ -67,7 +67,7 @@ async function write(scene: Scene, name: string, visitor: Visitor, writer: numbe
   for (let count = 1; !over.aborted; count += 1) {
     const operation = `${name}-${writer}-${count}`
     await send(scene, name, visitor, operation)
-    // As a browser that never saw the answer would.
+    // Repeats, like a browser that did not get the answer.
     if (random.next() < 0.2) await send(scene, name, visitor, operation)
     if (random.next() < 0.1) {
       const state = random.pick(['started', 'stopped'])
@@ -97,11 +97,11 @@ export async function send(scene: Scene, name: string, visitor: Visitor, operati
     }
     await pause(random.between(30, 150))
   }
-  recorder.add({ kind: 'stuck', what: `${operation} is not answered` })
+  recorder.add({ kind: 'stuck', what: `${operation} is not acknowledged` })
 }
 
-/** A page that is opened again shows the history. */
-async function readAgain(scene: Scene, name: string, visitor: Visitor) {
+/** Repeatedly reads the history, as a page does when it opens. */
+async function readHistory(scene: Scene, name: string, visitor: Visitor) {
   const { recorder, random, over } = scene
   while (!over.aborted) {
     await pause(random.between(200, 1_000), over)
@@ -117,7 +117,7 @@ async function readAgain(scene: Scene, name: string, visitor: Visitor) {
 
 let reads = 0
 
-/** A page that lost its place reads the history and follows from where that ends. */
+/** Repeatedly reads the history and streams from its end, as a page does after a replay reset. */
 async function reload(scene: Scene, name: string, visitor: Visitor) {
   const { recorder, random, over } = scene
   while (!over.aborted) {
@@ -159,7 +159,7 @@ async function renew(scene: Scene, visitor: Visitor) {
   }
 }
 
-/** The visitor's stream, opened again from where it was whenever it ends or falls silent, and now and then without a reason while the run lasts. */
+/** Follows the visitor's stream. Reconnects when it ends or falls silent, and at random times. */
 function follow(scene: Scene, name: string, visitor: Visitor) {
   const { recorder, random, over, closed } = scene
   let position = 0
@@ -170,7 +170,7 @@ function follow(scene: Scene, name: string, visitor: Visitor) {
     return visitor
       .openStream({
         after: position,
-        ...(lastEventId !== undefined && { lastEventId }),
+        lastEventId,
         via: gatewayOf(scene),
         onEvent({ id, type, sequence, data }) {
           const text = data.message?.body ?? data.label ?? data.author?.displayName
@@ -195,7 +195,7 @@ function follow(scene: Scene, name: string, visitor: Visitor) {
         }
       }
       stream?.close()
-      // What it still had on the way comes before what the next one brings.
+      // Buffered events of this stream must be recorded before those of the next.
       await stream?.ended
       await pause(random.between(20, 100))
     }

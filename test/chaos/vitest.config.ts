@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
-/** What takes minutes, and prints what it found: each file is an npm script of its own. */
+/** Runs that take minutes and print results. Each file has its own npm script. */
 export default defineConfig({
   test: {
     root: join(import.meta.dirname, '../..'),

@@ -1,8 +1,8 @@
 import { MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
-import { deliverUnderFire, inFlightAtKills, type Victim } from '../chaos/deliveries.ts'
-import { expectPromisesKept } from '../chaos/delivery-promises.ts'
+import { deliverDuringKills, inFlightAtKills, type Victim } from '../chaos/deliveries.ts'
+import { expectDeliveryGuarantees } from '../chaos/delivery-guarantees.ts'
 import { startDeliveryWorker } from '../support/delivery-worker.ts'
 import { operatorOf } from '../support/operator.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
@@ -32,16 +32,16 @@ async function newReceiver() {
   return receiver
 }
 
-/** What the cores of a stack wrote down. */
+/** Database of the stack's cores. */
 function recordsOf({ demo }: Stack, name: string) {
   const client = new MongoClient(demo.mongodbUri)
   clients.push(client)
   return client.db(name)
 }
 
-/** The long form, with thousands of deliveries: `npm run chaos:delivery`. */
-async function fire(victims: Victim[], stack: Stack, databaseName: string) {
-  const result = await deliverUnderFire({
+/** Short version of `npm run chaos:delivery`. */
+async function expectGuaranteesDuringKills(victims: Victim[], stack: Stack, databaseName: string) {
+  const result = await deliverDuringKills({
     stack,
     records: recordsOf(stack, databaseName),
     receiver: await newReceiver(),
@@ -54,23 +54,27 @@ async function fire(victims: Victim[], stack: Stack, databaseName: string) {
     workerEnv: {},
     answerMs: 400,
   })
-  expectPromisesKept(result, { destinations, leaseMs })
+  expectDeliveryGuarantees(result, { destinations, leaseMs })
   expect(new Set(result.kills.map(({ victim }) => victim))).toEqual(new Set(victims))
   expect(inFlightAtKills(result)).toBeGreaterThan(0)
 }
 
 describe('deliveries', { timeout: 180_000 }, () => {
-  it('are neither lost nor sent twice without need when workers and cores are killed one after the other', async () => {
-    await fire(['worker', 'core', 'worker'], stack, database.name)
+  it('are not lost or needlessly repeated when workers and cores are killed in turn', async () => {
+    await expectGuaranteesDuringKills(['worker', 'core', 'worker'], stack, database.name)
   })
 
-  it('are neither lost nor sent twice without need when the database is killed', async () => {
+  it('are not lost or needlessly repeated when the database is killed', async () => {
     const ownEngine = await startStack({ cores: 2, gateways: 0, coreEnv })
-    await fire(['engine', 'worker', 'worker', 'worker', 'worker', 'worker'], ownEngine, 'service')
+    await expectGuaranteesDuringKills(
+      ['engine', 'worker', 'worker', 'worker', 'worker', 'worker'],
+      ownEngine,
+      'service',
+    )
   })
 })
 
-it('a worker that was stopped past its lease comes back, and its late result changes nothing', async () => {
+it('the late result of a worker that lost its lease has no effect', async () => {
   const receiver = await newReceiver()
   const late = Promise.withResolvers<void>()
   const timely = Promise.withResolvers<void>()
@@ -100,9 +104,12 @@ it('a worker that was stopped past its lease comes back, and its late result cha
 
   expect(await attempts()).toEqual(before)
   timely.resolve()
-  await until('the result of the other one', async () => (await attempts()).at(-1)?.status !== DeliveryStatus.SENDING)
+  await until(
+    'the result of the other worker',
+    async () => (await attempts()).at(-1)?.status !== DeliveryStatus.SENDING,
+  )
 
-  // One attempt with one outcome, and what the late answer says of the subscription counts as little.
+  // One attempt with one outcome. The late 410 must not disable the subscription.
   expect(await attempts()).toMatchObject([
     { attemptNumber: 1, responseClass: ResponseClass.ACCEPTED, responseStatus: 200 },
   ])

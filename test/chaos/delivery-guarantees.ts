@@ -1,13 +1,13 @@
 import { expect } from 'vitest'
 import { type ChaosResult, inFlightAtKills } from './deliveries.ts'
 
-/** What is promised of deliveries, whatever is killed: held against what the receiver saw and what the cores wrote down. */
-export function expectPromisesKept(
+/** Checks the guarantees of deliveries against the receiver's requests and the database. */
+export function expectDeliveryGuarantees(
   result: ChaosResult,
   { destinations, leaseMs }: { destinations: number; leaseMs: number },
 ) {
   const { acknowledged, deliveries, requests, kills, doubles } = result
-  // None is lost, and none is made twice.
+  // No delivery is lost or duplicated.
   const ofLead = Map.groupBy(deliveries, ({ leadId }) => leadId)
   for (const leadId of acknowledged) expect(ofLead.get(leadId)).toHaveLength(destinations)
   for (const each of ofLead.values()) {
@@ -15,7 +15,7 @@ export function expectPromisesKept(
   }
   expect(deliveries.filter(({ status }) => status !== 'accepted')).toEqual([])
 
-  // Each attempt has one outcome, in the books as at the receiver.
+  // Each attempt has one outcome, and the database and the receiver agree.
   for (const { attempts } of deliveries) {
     const outcomes = attempts.map(({ outcome }) => outcome?.responseStatus)
     expect([[200], [503, 200]]).toContainEqual(outcomes)
@@ -23,9 +23,9 @@ export function expectPromisesKept(
   const written = deliveries.flatMap(({ attempts }) => attempts.map(({ correlationId }) => correlationId))
   expect(new Set(requests.map(({ correlationId }) => correlationId))).toEqual(new Set(written))
 
-  // What went out twice was in flight when something died.
+  // Only attempts in flight at a kill may be sent twice.
   expect(doubles).toBeLessThanOrEqual(inFlightAtKills(result))
-  // And was free for others when its lease was over.
+  // Leases of a dead worker end in time, so that others can take over.
   for (const { victim, at, leasesEnd } of kills) {
     if (victim === 'worker') expect(leasesEnd).toBeLessThanOrEqual(at + leaseMs)
   }
