@@ -17,13 +17,13 @@ beforeAll(async () => {
   stack = await startStack({ database })
 })
 
-interface Ended {
+interface CommandResult {
   code: number
   stdout: string
   stderr: string
 }
 
-async function run(file: string, args: string[], env: Record<string, string> = {}): Promise<Ended> {
+async function run(file: string, args: string[], env: Record<string, string> = {}): Promise<CommandResult> {
   const PATH = `${join(root, 'node_modules/.bin')}:/usr/local/bin:/usr/bin:/bin`
   const settings = { cwd: root, env: { PATH, HOME: tmpdir(), DATA_DIR: stack.dataDir, ...mongodb, ...env } }
   return promisify(execFile)(file, args, settings).then(
@@ -41,7 +41,7 @@ const visitor = () => {
 const migrate = (args: string[], env = {}) => run(process.execPath, ['core/migrate.ts', ...args], env)
 
 describe('npm run migrate', () => {
-  it('says what a fresh database lacks, which a core that must not migrate refuses, and makes it', async () => {
+  it('lists and creates what a fresh database lacks; a core with migration off rejects that database', async () => {
     const fresh = { MONGODB_DATABASE: `${database.name}-fresh`, LOG_LEVEL: 'warn' }
     onTestFinished(async () => {
       const client = await new MongoClient(database.uri).connect()
@@ -63,7 +63,7 @@ describe('npm run migrate', () => {
 })
 
 describe('the administration command', () => {
-  it('does what its document says, as it is printed there', async () => {
+  it('runs the commands of docs/operating.md as printed there', async () => {
     const text = readFileSync(join(root, 'docs/operating.md'), 'utf8').split('\n## Administer')[1]!
     const scripts = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, script]) => script).join('\n')
     const folder = mkdtempSync(join(tmpdir(), 'administration-'))
@@ -76,7 +76,7 @@ describe('the administration command', () => {
     expect(ended.stdout).toContain('CONNECTION_STATUS_DISABLED')
     expect(ended.stdout).toContain('The database has all that this version needs.')
     expect(ended.stdout).toMatch(/events +\{"conversationId":1\}/)
-    // The token that it made is good for what it names, and for nothing else.
+    // The created token has the scopes that it names, and no others.
     const SERVICE_TOKEN = readFileSync(join(folder, 'admin.token'), 'utf8').trim()
     expect(await admin(['workspaces', 'list'], { SERVICE_TOKEN })).toMatchObject({ code: 0 })
     expect(await admin(['visitors', 'ban', '--session', 'ses_1'], { SERVICE_TOKEN })).toMatchObject({
@@ -85,13 +85,13 @@ describe('the administration command', () => {
     })
   }, 240_000)
 
-  it('helps, and says what was wrong with a call', async () => {
+  it('prints help and explains invalid calls', async () => {
     const help = await admin(['--help'])
     expect(help).toMatchObject({ code: 0 })
     for (const name of ['workspaces create', 'installations update', 'visitors erase'])
       expect(help.stdout).toContain(name)
     expect((await admin(['visitors', 'erase', '--help'])).stdout).toContain('--yes')
-    const wrong: [string[], string][] = [
+    const invalidCalls: [string[], string][] = [
       [['visitors', 'praise'], 'there is no command "visitors praise"'],
       [['connections', 'status', '--connection', 'con_1', '--status', 'gone'], '--status is one of enabled, disabled'],
       [['workspaces', 'create'], 'missing: --name'],
@@ -99,15 +99,15 @@ describe('the administration command', () => {
       [['visitors', 'export'], 'name the visitor: --session, or --workspace and --subject'],
       [['workspaces', 'list', '--token', 'x'], "Unknown option '--token'"],
     ]
-    for (const [args, said] of wrong) {
+    for (const [args, message] of invalidCalls) {
       const ended = await admin(args)
       expect(ended).toMatchObject({ code: 2, stdout: '' })
-      expect(ended.stderr).toContain(said)
+      expect(ended.stderr).toContain(message)
     }
     expect(await admin(['workspaces', 'list'], { DATA_DIR: '/nowhere' })).toMatchObject({ code: 2 })
   })
 
-  it('exports a visitor, erases them for good, and bans and unbans', async () => {
+  it('exports, erases, bans and unbans visitors', async () => {
     const ada = await visitor()
     const { sessionId } = ada.session
     await ada.send('Where is my parcel?')

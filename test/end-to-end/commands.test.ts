@@ -74,7 +74,7 @@ async function download(commandId: string): Promise<{ bytes: Buffer; contentType
   return { bytes: Buffer.concat(chunks), contentType: header!.contentType, sha256: header!.sha256 }
 }
 
-/** The public code of an operator's failed call. */
+/** Error code of an operator's failed call. */
 async function codeOf(call: Promise<unknown>): Promise<string> {
   const error = await call.then(
     () => undefined,
@@ -84,7 +84,7 @@ async function codeOf(call: Promise<unknown>): Promise<string> {
 }
 
 describe('a navigation request', () => {
-  it('is shown on the streams of its session, accepted, and completed', async () => {
+  it('is sent to the streams of its session only, then accepted and completed', async () => {
     const visitor = await newVisitor()
     const other = await newVisitor()
     const [stream, others] = [await visitor.openStream(), await other.openStream()]
@@ -127,7 +127,7 @@ describe('a navigation request', () => {
     others.close()
   })
 
-  it('is one command and one event however often its operation is repeated, and no other input fits', async () => {
+  it('creates one command and one event when repeated, and rejects different input for the same operation', async () => {
     const visitor = await newVisitor()
     const { sessionId } = visitor.session
     const rival = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
@@ -147,7 +147,7 @@ describe('a navigation request', () => {
     stream.close()
   })
 
-  it('that is cancelled says so on the stream, and cannot be accepted any more', async () => {
+  it('sends an event when cancelled and can no longer be accepted', async () => {
     const visitor = await newVisitor()
     const stream = await visitor.openStream()
     const commandId = await requestNavigation(visitor)
@@ -165,13 +165,13 @@ describe('a navigation request', () => {
     ['a script', 'javascript:alert(1)', 'origin'],
     ['another origin', 'https://evil.example/login', 'origin'],
     ['the same host on another port', 'http://localhost:1/', 'origin'],
-    ['a host that only begins like ours', 'http://localhost.evil.example:8081/', 'origin'],
+    ['a host that starts with an allowed host', 'http://localhost.evil.example:8081/', 'origin'],
     ['a data URL', 'data:text/html,hello', 'origin'],
     ['user info', 'http://user:secret@localhost:8081/', 'format'],
-    ['a script in disguise', 'java\nscript:alert(1)', 'format'],
+    ['a script URL with a line break', 'java\nscript:alert(1)', 'format'],
     ['a backslash', 'http://localhost:8081\\@evil.example/', 'format'],
-    ['no URL', '/pricing', 'format'],
-  ])('to %s is refused and creates nothing', async (_, url, rule) => {
+    ['a relative URL', '/pricing', 'format'],
+  ])('to %s is rejected and creates no command', async (_, url, rule) => {
     const { session } = await newVisitor()
     const error = await operator.commands
       .requestNavigation({ sessionId: session.sessionId, url })
@@ -183,7 +183,7 @@ describe('a navigation request', () => {
     expect((await operator.commands.listCommands({ sessionId: session.sessionId })).commands).toEqual([])
   })
 
-  it('with a line break in its label is refused', async () => {
+  it('with a line break in its label is rejected', async () => {
     const { session } = await newVisitor()
     const url = `${stack.demo.origin}/`
     const call = operator.commands.requestNavigation({
@@ -194,7 +194,7 @@ describe('a navigation request', () => {
     expect(await codeOf(call)).toBe('ValidationFailed')
   })
 
-  it('is refused for a session that is over or unknown, and without the scope', async () => {
+  it('is rejected for a revoked or unknown session and with an invalid token', async () => {
     const { session } = await newVisitor()
     const url = `${stack.demo.origin}/`
     await operator.sessions.revokeSession({ sessionId: session.sessionId })
@@ -206,7 +206,7 @@ describe('a navigation request', () => {
     )
   })
 
-  it('is refused where the installation has no such capability', async () => {
+  it('is rejected if the installation lacks the capability', async () => {
     const { workspace } = await operator.workspaces.createWorkspace({ name: 'Shy' })
     const { workspaceId } = workspace!
     const { connection } = await operator.workspaces.createConnection({ workspaceId, name: 'Site' })
@@ -226,7 +226,7 @@ describe('a navigation request', () => {
     expect(await codeOf(operator.commands.requestScreenshot({ sessionId }))).toBe('RouteNotAdvertised')
   })
 
-  it('that comes to its time is gone, for the decision as for the upload', async () => {
+  it('rejects decisions and uploads after it expired', async () => {
     const visitor = await newVisitor()
     const commandId = await requestNavigation(visitor)
     const requestId = await grantedScreenshot(visitor)
@@ -243,7 +243,7 @@ describe('a navigation request', () => {
     expect((await operator.commands.getCommand({ commandId })).command?.state).toBe('expired')
   })
 
-  it('of another session is not found, nor is one of another kind', async () => {
+  it('is not found by another session or as another kind of command', async () => {
     const visitor = await newVisitor()
     const stranger = await newVisitor()
     const commandId = await requestNavigation(visitor)
@@ -260,7 +260,7 @@ describe('a navigation request', () => {
     expect((await operator.commands.getCommand({ commandId })).command?.state).toBe('requested')
   })
 
-  it('is answered with one key once: a repeat is the same answer, another input a conflict', async () => {
+  it('repeats the answer for the same key and input, and rejects different input as a conflict', async () => {
     const visitor = await newVisitor()
     const commandId = await requestNavigation(visitor)
     const key = { 'Idempotency-Key': randomUUID() }
@@ -277,7 +277,7 @@ describe('a navigation request', () => {
 })
 
 describe('a screenshot request', () => {
-  it('is granted, uploaded, and read back byte for byte', async () => {
+  it('is granted, uploaded, and downloaded unchanged', async () => {
     const visitor = await newVisitor()
     const stream = await visitor.openStream()
     const requestId = await requestScreenshot(visitor, 'To see the error')
@@ -314,7 +314,7 @@ describe('a screenshot request', () => {
     stream.close()
   })
 
-  it.each(['image/jpeg', 'image/webp'] as const)('takes %s', async (type) => {
+  it.each(['image/jpeg', 'image/webp'] as const)('accepts %s', async (type) => {
     const visitor = await newVisitor()
     const requestId = await grantedScreenshot(visitor)
     const bytes = imageOf(type, 300_000)
@@ -323,7 +323,7 @@ describe('a screenshot request', () => {
     expect([back.contentType, back.bytes.equals(bytes)]).toEqual([type, true])
   })
 
-  it('is uploaded once: the repeat is the same answer, other bytes a conflict, another key too late', async () => {
+  it('is uploaded once: a repeat gets the same answer, other bytes or another key a conflict', async () => {
     const visitor = await newVisitor()
     const requestId = await grantedScreenshot(visitor)
     const bytes = imageOf('image/png', 600_000)
@@ -339,7 +339,7 @@ describe('a screenshot request', () => {
     expect((await download(requestId)).bytes.equals(bytes)).toBe(true)
   })
 
-  it('uploaded by two at once is the one that was first, and the other leaves nothing', async () => {
+  it('keeps one of two concurrent uploads and removes the other', async () => {
     const visitor = await newVisitor()
     const requestId = await grantedScreenshot(visitor)
     const images = [0, 1].map(() => imageOf('image/png', 2_000_000))
@@ -356,7 +356,7 @@ describe('a screenshot request', () => {
     ['undecided', undefined],
     ['denied', 'denied'],
     ['unsupported', 'unsupported'],
-  ])('that is %s takes no upload, however large', async (_, answer) => {
+  ])('that is %s rejects uploads of any size', async (_, answer) => {
     const visitor = await newVisitor()
     const requestId = await requestScreenshot(visitor)
     if (answer) await consent(visitor, requestId, answer)
@@ -380,17 +380,17 @@ describe('a screenshot request', () => {
       'contentType',
     ],
     [
-      'a page',
+      'an HTML page',
       'image/png',
       () => Buffer.from('<!doctype html><script>alert(1)</script>'),
       400,
       'ValidationFailed',
       'contentType',
     ],
-    ['only a beginning', 'image/webp', () => Buffer.from('RIFF'), 400, 'ValidationFailed', 'contentType'],
-    ['nothing', 'image/png', () => Buffer.alloc(0), 400, 'ValidationFailed', 'contentType'],
+    ['a truncated header', 'image/webp', () => Buffer.from('RIFF'), 400, 'ValidationFailed', 'contentType'],
+    ['an empty body', 'image/png', () => Buffer.alloc(0), 400, 'ValidationFailed', 'contentType'],
     ['one byte too many', 'image/png', () => imageOf('image/png', maxBytes + 1), 413, 'PayloadTooLarge', undefined],
-  ])('refuses %s, and is still there for a good one', async (_, type, bytes, status, code, rule) => {
+  ])('rejects %s and still accepts a valid upload', async (_, type, bytes, status, code, rule) => {
     const visitor = await newVisitor()
     const requestId = await grantedScreenshot(visitor)
     const refused = await upload(visitor, requestId, bytes(), { 'Content-Type': type })
@@ -400,7 +400,7 @@ describe('a screenshot request', () => {
     expect((await upload(visitor, requestId, imageOf('image/png', 100))).status).toBe(201)
   })
 
-  it('answers a body without a length that grows too large, and leaves nothing of it', async () => {
+  it('rejects an oversized chunked body and removes its chunks', async () => {
     const visitor = await newVisitor()
     const requestId = await grantedScreenshot(visitor)
     const { call, answer } = startUpload(visitor, requestId, { 'transfer-encoding': 'chunked' })
@@ -416,7 +416,7 @@ describe('a screenshot request', () => {
   it.each([
     ['a length', { 'content-length': '2000000' }],
     ['no length', { 'transfer-encoding': 'chunked' }],
-  ])('leaves nothing of an upload with %s that breaks off, and takes the next one', async (_, headers) => {
+  ])('removes an aborted upload with %s and accepts the next one', async (_, headers) => {
     const visitor = await newVisitor()
     const requestId = await grantedScreenshot(visitor)
     const { call, answer } = startUpload(visitor, requestId, headers)
@@ -430,19 +430,19 @@ describe('a screenshot request', () => {
     expect((await upload(visitor, requestId, imageOf('image/png', 1_000_000))).status).toBe(201)
   })
 
-  it('writes nothing of a screenshot or of its purpose into a log', async () => {
+  it('does not log screenshot content or its purpose', async () => {
     const visitor = await newVisitor()
-    const requestId = await requestScreenshot(visitor, 'purpose-that-nobody-logs')
+    const requestId = await requestScreenshot(visitor, 'purpose-never-logged')
     await consent(visitor, requestId, 'granted')
-    const bytes = Buffer.concat([imageOf('image/png', 100), Buffer.from('pixels-that-nobody-logs')])
+    const bytes = Buffer.concat([imageOf('image/png', 100), Buffer.from('pixels-never-logged')])
     await upload(visitor, requestId, bytes, { 'Content-Type': 'image/jpeg' })
     await upload(visitor, requestId, bytes)
     const written = [...stack.cores, ...stack.gateways].map((part) => part.process().output()).join('')
-    expect(written).not.toMatch(/nobody-logs/)
+    expect(written).not.toMatch(/never-logged/)
   })
 })
 
-/** What the store holds of one screenshot. */
+/** Counts stored files, chunks without a file, and registered uploads of one screenshot. */
 async function filesOf(requestId: string): Promise<{ files: number; chunks: number; uploads: unknown[] }> {
   const client = await mongo
   const db = client.db(database.name)
@@ -456,7 +456,7 @@ async function filesOf(requestId: string): Promise<{ files: number; chunks: numb
     .find({}, { projection: { files_id: 1 } })
     .toArray()
   const known = new Set((await db.collection('screenshots.files').find().toArray()).map(({ _id }) => _id.toHexString()))
-  // Chunks without a file belong to an upload that is under way here, or was left behind.
+  // Chunks without a file belong to an unfinished or abandoned upload.
   const loose = chunks.filter(({ files_id }) => !known.has(files_id.toHexString()))
   return { files: files.length, chunks: loose.length, uploads: named }
 }

@@ -21,7 +21,7 @@ const newVisitor = (gateway = 0): Promise<Visitor> =>
   startVisitor({ gatewayUrl: stack.gateways[gateway]!.url, origin: stack.demo.origin, siteKey: stack.demo.siteKey })
 
 describe('a visitor on gateway A and core A, and an agent on core B', () => {
-  it('talk live: each message arrives once, in order, on every path', async () => {
+  it('exchange messages live, each once and in order on stream and history', async () => {
     const visitor = await newVisitor()
     const stream = await visitor.openStream({ after: 0 })
     const { conversationId } = visitor.session
@@ -61,7 +61,7 @@ describe('a visitor on gateway A and core A, and an agent on core B', () => {
     stream.close()
   })
 
-  it('resume after a lost connection, on another gateway and core, with nothing lost and nothing twice', async () => {
+  it('resume on another gateway after a disconnect, without loss or duplicates', async () => {
     const visitor = await newVisitor()
     const { conversationId } = visitor.session
     const before = await visitor.openStream({ after: 0 })
@@ -84,7 +84,7 @@ describe('a visitor on gateway A and core A, and an agent on core B', () => {
     after.close()
   })
 
-  it('have three writers in one conversation at once, with no gap in order and no double', async () => {
+  it('support three concurrent writers without gaps or duplicates', async () => {
     const visitor = await newVisitor()
     const { conversationId } = visitor.session
     const streams = await Promise.all(stack.gateways.map(({ url }) => visitor.openStream({ after: 0, via: url })))
@@ -122,7 +122,7 @@ describe('a visitor on gateway A and core A, and an agent on core B', () => {
 })
 
 describe('one logical operation', () => {
-  it('sent 20 times at once over two gateways is one message with one messageId', async () => {
+  it('creates one message when sent 20 times at once through two gateways', async () => {
     const visitor = await newVisitor()
     const clientOperationId = randomUUID()
     const answers = await Promise.all(
@@ -137,7 +137,7 @@ describe('one logical operation', () => {
     expect(await visitor.history()).toHaveLength(1)
   })
 
-  it('is a conflict when the same key comes with other input, on any gateway', async () => {
+  it('is a conflict if another gateway gets the same key with different input', async () => {
     const visitor = await newVisitor()
     const clientOperationId = randomUUID()
     expect((await visitor.send('this', { clientOperationId })).status).toBe(202)
@@ -147,7 +147,7 @@ describe('one logical operation', () => {
     expect((await visitor.history()).map(({ body }) => body)).toEqual(['this'])
   })
 
-  it('of an agent is one message too', async () => {
+  it('creates one message when an agent repeats it', async () => {
     const { session } = await newVisitor()
     const send = (operator: Operator) =>
       operator.messaging.sendAgentMessage({
@@ -181,7 +181,7 @@ describe('the state of a session', () => {
       'VisitorBanned',
       (sessionId: string) => operatorOnB.sessions.banVisitor({ sessionId, reason: 'spam' }),
     ],
-  ])('%s takes effect on every core and ends its streams with %s', async (_, type, status, code, act) => {
+  ])('%s takes effect on every core and ends the session’s streams with %s', async (_, type, status, code, act) => {
     const visitor = await newVisitor()
     const streams = await streamsOnBoth(visitor)
     await act(visitor.session.sessionId)
@@ -197,7 +197,7 @@ describe('the state of a session', () => {
     }
   })
 
-  it('closed by its visitor takes effect on every core', async () => {
+  it('closed by the visitor takes effect on every core', async () => {
     const visitor = await newVisitor()
     const streams = await streamsOnBoth(visitor)
     const closed = await visitor.call('POST', '/sessions/close', {
@@ -215,7 +215,7 @@ describe('the state of a session', () => {
     })
   })
 
-  it('follows its connection when that is disabled', async () => {
+  it('ends when its connection is disabled', async () => {
     const { workspace } = await operatorOnA.workspaces.createWorkspace({ name: 'Another' })
     const { connection } = await operatorOnA.workspaces.createConnection({
       workspaceId: workspace!.workspaceId,
@@ -241,7 +241,7 @@ describe('the state of a session', () => {
 })
 
 describe('the inbox', () => {
-  it('shows the conversation with the latest message first, in pages', async () => {
+  it('lists conversations in pages, latest message first', async () => {
     const visitors = [await newVisitor(), await newVisitor(), await newVisitor()]
     for (const visitor of visitors) await visitor.send('hello')
     const seen = await until('the conversations', async () => {

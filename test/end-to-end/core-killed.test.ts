@@ -10,8 +10,8 @@ import { type EventStream, startVisitor, type Visitor } from '../support/visitor
 const database = testDatabase()
 const visitorCount = 50
 
-/** A stream that is opened again, from where it was, whenever it ends: what a browser does. */
-function followedStream(visitor: Visitor) {
+/** Reopens its stream from the last position whenever it ends, like a browser. */
+function followStream(visitor: Visitor) {
   const streams: EventStream[] = []
   let following = true
   const events = () => streams.flatMap((stream) => stream.events)
@@ -20,7 +20,7 @@ function followedStream(visitor: Visitor) {
     while (following) {
       const last = events().at(-1)
       const stream = await visitor
-        .openStream({ after: last?.sequence ?? 0, ...(last && { lastEventId: last.id }) })
+        .openStream({ after: last?.sequence ?? 0, lastEventId: last?.id })
         .catch(() => undefined)
       if (stream?.status === 200) {
         streams.push(stream)
@@ -40,7 +40,7 @@ function followedStream(visitor: Visitor) {
   }
 }
 
-it('a core killed while 50 visitors send and retry loses no acknowledged message, doubles none, and every stream resumes', async () => {
+it('a core crash loses or duplicates no acknowledged message of 50 visitors, and every stream resumes', async () => {
   const stack = await startStack({ database, cores: 1, gateways: 1, env: { RATE_LIMIT_FACTOR: '1000' } })
   const { demo, cores, gateways } = stack
   const visitors = await Promise.all(
@@ -48,7 +48,7 @@ it('a core killed while 50 visitors send and retry loses no acknowledged message
       startVisitor({ gatewayUrl: gateways[0]!.url, origin: demo.origin, siteKey: demo.siteKey }),
     ),
   )
-  const streams = visitors.map(followedStream)
+  const streams = visitors.map(followStream)
   const acknowledged = visitors.map(() => new Map<string, string>())
   let sending = true
 
@@ -76,14 +76,14 @@ it('a core killed while 50 visitors send and retry loses no acknowledged message
     const history = await visitor.history()
     const sequences = history.map(({ sequence }) => sequence)
     expect(sequences).toEqual(sequences.toSorted((a, b) => a - b))
-    // Each logical send is there once, with the id that was acknowledged.
+    // Each send is stored once, with the acknowledged id.
     expect(new Map(history.map(({ clientOperationId, messageId }) => [clientOperationId, messageId]))).toEqual(
       acknowledged[index],
     )
     expect(history).toHaveLength(acknowledged[index]!.size)
 
     await until(
-      'the stream to come to the end',
+      'the stream to reach the end of the log',
       () => (streams[index]!.events().at(-1)?.sequence ?? 0) >= (sequences.at(-1) ?? 0),
     )
     expect(streams[index]!.events().map(({ data }) => data.message.messageId)).toEqual(
@@ -91,7 +91,7 @@ it('a core killed while 50 visitors send and retry loses no acknowledged message
     )
     streams[index]!.stop()
   }
-  // The inbox heard of every conversation, the last messages before the kill included.
+  // The inbox lists every conversation.
   const { conversations } = await operator.messaging.listConversations({ limit: 100 })
   expect(conversations).toHaveLength(visitorCount)
 })

@@ -9,7 +9,7 @@ import { type EventStream, startVisitor, type Visitor } from '../support/visitor
 const database = testDatabase()
 const visitorCount = 40
 
-/** A visitor who writes without a pause, and repeats what was not accepted. */
+/** A visitor who writes continuously and repeats failed sends. */
 interface Writer {
   visitor: Visitor
   stream: EventStream
@@ -17,7 +17,7 @@ interface Writer {
   /** Message ids by operation. */
   acknowledged: Map<string, string>
   repeats: number
-  /** Longest time from the first try of a message to its 202, in milliseconds. */
+  /** Longest time from the first attempt of a send to its 202. */
   longestMs: number
 }
 
@@ -32,8 +32,8 @@ async function startWriter({ demo, gateways }: Stack, index: number): Promise<Wr
   return writer
 }
 
-async function write(writer: Writer, goesOn: () => boolean): Promise<void> {
-  while (goesOn()) {
+async function write(writer: Writer, isWriting: () => boolean): Promise<void> {
+  while (isWriting()) {
     const clientOperationId = randomUUID()
     const began = performance.now()
     for (;;) {
@@ -57,7 +57,7 @@ async function expectNothingLost({ visitor, stream, acknowledged }: Writer): Pro
     acknowledged,
   )
   expect(history).toHaveLength(acknowledged.size)
-  await until('the stream to have it all', () => stream.events.length >= history.length)
+  await until('all messages on the stream', () => stream.events.length >= history.length)
   expect(stream.events.map(({ data }) => data.message.messageId)).toEqual(history.map(({ messageId }) => messageId))
 }
 
@@ -66,38 +66,41 @@ beforeAll(async () => {
   stack = await startStack({ database, cores: 2, gateways: 2, env: { RATE_LIMIT_FACTOR: '1000' } })
 })
 
-describe('one of two cores, while 40 visitors write over two gateways', () => {
+describe('one of two cores, while 40 visitors write through two gateways', () => {
   it.each([
-    { signal: 'SIGTERM', what: 'is told to stop' },
-    { signal: 'SIGKILL', what: 'dies' },
-    { signal: 'SIGSTOP', what: 'hangs with its connections open' },
-  ] as const)('$what: no message is lost, no stream ends, nobody repeats more than once', async ({ signal }) => {
-    const writers = await Promise.all(Array.from({ length: visitorCount }, (_, index) => startWriter(stack, index)))
-    const total = () => writers.reduce((sum, { acknowledged }) => sum + acknowledged.size, 0)
-    let writing = true
-    const ended = writers.map((writer) => write(writer, () => writing))
+    { signal: 'SIGTERM', what: 'stops' },
+    { signal: 'SIGKILL', what: 'is killed' },
+    { signal: 'SIGSTOP', what: 'hangs with open connections' },
+  ] as const)(
+    '$what: no message is lost, no stream ends, no visitor repeats more than one send',
+    async ({ signal }) => {
+      const writers = await Promise.all(Array.from({ length: visitorCount }, (_, index) => startWriter(stack, index)))
+      const total = () => writers.reduce((sum, { acknowledged }) => sum + acknowledged.size, 0)
+      let writing = true
+      const ended = writers.map((writer) => write(writer, () => writing))
 
-    await until('some messages', () => total() > 200)
-    for (const writer of writers) writer.longestMs = 0
-    const removed = stack.cores[0]!.process()
-    removed.kill(signal)
-    const soFar = total()
-    await until('messages without it', () => total() > soFar + 400)
-    const longest = Math.max(...writers.map(({ longestMs }) => longestMs))
-    console.info(`${signal}: the slowest message took ${Math.round(longest)} ms`)
+      await until('some messages', () => total() > 200)
+      for (const writer of writers) writer.longestMs = 0
+      const removed = stack.cores[0]!.process()
+      removed.kill(signal)
+      const soFar = total()
+      await until('messages without it', () => total() > soFar + 400)
+      const longest = Math.max(...writers.map(({ longestMs }) => longestMs))
+      console.info(`${signal}: the slowest message took ${Math.round(longest)} ms`)
 
-    // A frozen core that goes on brings back what it was at: nothing of it may count a second time.
-    if (signal === 'SIGSTOP') removed.kill('SIGCONT')
-    await until('messages after it', () => total() > soFar + 600)
-    writing = false
-    await Promise.all(ended)
+      // A resumed core continues its old work. Its writes must not duplicate messages.
+      if (signal === 'SIGSTOP') removed.kill('SIGCONT')
+      await until('messages after it', () => total() > soFar + 600)
+      writing = false
+      await Promise.all(ended)
 
-    for (const writer of writers) await expectNothingLost(writer)
-    expect(writers.filter(({ streamEnded }) => streamEnded)).toEqual([])
-    expect(Math.max(...writers.map(({ repeats }) => repeats))).toBeLessThanOrEqual(1)
-    const repeats = writers.reduce((sum, writer) => sum + writer.repeats, 0)
-    console.info(`${signal}: ${repeats} repeats by ${visitorCount} visitors for ${total()} messages`)
-    for (const { stream } of writers) stream.close()
-    if (signal !== 'SIGSTOP') await stack.cores[0]!.start()
-  })
+      for (const writer of writers) await expectNothingLost(writer)
+      expect(writers.filter(({ streamEnded }) => streamEnded)).toEqual([])
+      expect(Math.max(...writers.map(({ repeats }) => repeats))).toBeLessThanOrEqual(1)
+      const repeats = writers.reduce((sum, writer) => sum + writer.repeats, 0)
+      console.info(`${signal}: ${repeats} repeats by ${visitorCount} visitors for ${total()} messages`)
+      for (const { stream } of writers) stream.close()
+      if (signal !== 'SIGSTOP') await stack.cores[0]!.start()
+    },
+  )
 })

@@ -58,7 +58,7 @@ async function startCore(mongodbUri: string, env: Record<string, string> = {}): 
   return { process, dataDir, url, status }
 }
 
-/** The core is alive, says that it is not ready, and says in its log what it waits for. */
+/** Expects a core that is alive, not ready, and logs its connection retries. */
 async function expectWaiting({ process, status }: CoreAtStart) {
   await until('a retry', () => process.output().includes('database is out of reach; retrying in 1 s'))
   expect(await status('/livez')).toBe(200)
@@ -78,8 +78,8 @@ const linkToEngine = async () => {
   return { link, uri: `mongodb://127.0.0.1:${link.port}/?directConnection=true` }
 }
 
-describe('a core that is started', { timeout: 90_000 }, () => {
-  it('before its database waits, and is ready once the database is there', async () => {
+describe('a core that starts', { timeout: 90_000 }, () => {
+  it('before its database is ready once the database starts', async () => {
     const engineDir = await newFolder()
     const { uri, stop } = await attachEngine({ dataDir: engineDir, logger })
     await stop()
@@ -89,7 +89,7 @@ describe('a core that is started', { timeout: 90_000 }, () => {
     await untilReady(core)
   })
 
-  it('while its database is frozen waits, and is ready once the database goes on', async () => {
+  it('while its database is suspended is ready once the database resumes', async () => {
     const engineDir = await newFolder()
     const holder = await startProcess({
       entry: 'test/support/engine-holder.ts',
@@ -115,7 +115,7 @@ describe('a core that is started', { timeout: 90_000 }, () => {
     }
   })
 
-  it('while its database is too slow waits, and is ready once the database is fast enough', async () => {
+  it('while its database is too slow is ready once the database is fast enough', async () => {
     const { link, uri } = await linkToEngine()
     link.slow(700)
     const core = await startCore(uri)
@@ -124,8 +124,8 @@ describe('a core that is started', { timeout: 90_000 }, () => {
     await untilReady(core)
   })
 
-  it('while its database resets connections waits, and is ready once it does not', async () => {
-    // Nothing is left to migrate, so that no attempt leaves a lock behind for the next one to wait for.
+  it('while its database resets connections is ready once the resets stop', async () => {
+    // Migrates beforehand, so that no failed attempt leaves a lock that delays the next.
     await (await openDatabase({ uri: database.uri, name: database.name, timeoutMs: 5000 })).close()
     const { link, uri } = await linkToEngine()
     link.resetInAnswers(1)
@@ -135,7 +135,7 @@ describe('a core that is started', { timeout: 90_000 }, () => {
     await untilReady(core)
   })
 
-  it('and told to stop while it waits ends at once', async () => {
+  it('stops at once on SIGTERM while it waits for its database', async () => {
     const core = await startCore('mongodb://127.0.0.1:1/?directConnection=true')
     await expectWaiting(core)
     core.process.kill('SIGTERM')
@@ -143,15 +143,15 @@ describe('a core that is started', { timeout: 90_000 }, () => {
     expect(core.process.output()).toContain('core stopped')
   })
 
-  it('and has waited as long as it may ends, and says why', async () => {
+  it('exits with an error if the database stays unreachable', async () => {
     const core = await startCore('mongodb://127.0.0.1:1/?directConnection=true', { MONGODB_START_TIMEOUT_MS: '3000' })
     expect(await core.process.exited).toMatchObject({ code: 1 })
     expect(core.process.output()).toMatch(/core: the database could not be reached within 3 s: /)
   })
 })
 
-describe('a gateway and a delivery worker that are started', { timeout: 90_000 }, () => {
-  it('before their core wait for its token and its answers, and are ready once it is', async () => {
+describe('a gateway and a delivery worker that start', { timeout: 90_000 }, () => {
+  it('before their core wait for its token and are ready once the core is', async () => {
     const engineDir = await newFolder()
     const { uri, stop } = await attachEngine({ dataDir: engineDir, logger })
     await stop()
@@ -178,7 +178,7 @@ describe('a gateway and a delivery worker that are started', { timeout: 90_000 }
     await newEngine(engineDir)
     await untilReady(core)
     for (const { readyz } of parts) {
-      await until('the part to be ready', () => statusOf(readyz).then((status) => status === 200))
+      await until('readiness', () => statusOf(readyz).then((status) => status === 200))
     }
   })
 })
@@ -189,7 +189,7 @@ const statusOf = (url: string) =>
     () => undefined,
   )
 
-/** The one process that another one has started. */
+/** Process id of the only child of a process. */
 async function childOf(pid: number): Promise<number> {
   const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(' ')
   expect(children).toHaveLength(1)

@@ -11,13 +11,13 @@ const database = testDatabase()
 let stack: Stack
 let leads: Operator['leads']
 beforeAll(async () => {
-  // Nothing that hangs ends within this test.
+  // Hanging attempts do not end during this test.
   const coreEnv = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', DELIVERY_ATTEMPT_DEADLINE_MS: '300000' }
   stack = await startStack({ database, cores: 1, gateways: 0, coreEnv })
   leads = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken).leads
 })
 
-it('with 5 of 50 destinations hanging for ever, everything for the other 45 arrives', {
+it('5 hanging destinations of 50 do not block deliveries to the other 45', {
   timeout: 180_000,
 }, async () => {
   const receiver = await startReceiver()
@@ -29,17 +29,17 @@ it('with 5 of 50 destinations hanging for ever, everything for the other 45 arri
     ),
   )
   const hanging = new Set(subscriptions.slice(0, 5).map(({ subscriptionId }) => subscriptionId))
-  const captureSome = () =>
+  const captureTen = () =>
     Promise.all(Array.from({ length: 10 }, () => leads.captureLead({ workspaceId, source: 'test', fields: {} })))
 
-  // Fewer places than those that hang would take, and a backlog of theirs before anything else.
-  await captureSome()
+  // The hanging destinations alone could use all 40 slots, and their backlog exists first.
+  await captureTen()
   const worker = await startDeliveryWorker(stack, { DELIVERY_CONCURRENCY: '40', DELIVERY_PER_DESTINATION: '10' })
   const arrived = () => receiver.requests.filter(({ path }) => path.startsWith('/200')).length
   await until('the first 450', () => arrived() === 450)
   await until('all five to hang', () => paths.slice(0, 5).every((path) => receiver.to(path).length > 0))
   for (let round = 2; round <= 4; round += 1) {
-    await captureSome()
+    await captureTen()
     await until(`${450 * round} arrivals`, () => arrived() === 450 * round)
   }
 
@@ -49,7 +49,7 @@ it('with 5 of 50 destinations hanging for ever, everything for the other 45 arri
     statuses: [DeliveryStatus.FAILED, DeliveryStatus.RETRY_SCHEDULED, DeliveryStatus.DEAD_LETTERED],
   })
   expect(failed.deliveries).toEqual([])
-  await until('only those to be left that hang', async () => {
+  await until('only hanging deliveries to remain', async () => {
     const { deliveries } = await leads.listDeliveries({ workspaceId, statuses: [DeliveryStatus.SENDING], limit: 100 })
     return deliveries.every(({ subscriptionId }) => hanging.has(subscriptionId)) && deliveries.length > 0
   })

@@ -10,7 +10,7 @@ import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
 const database = testDatabase()
-/** Less than the deadline of 10 s, and more than a worker used to wait. */
+/** Below the deadline of 10 s. Long enough that a worker with too short a grace period fails. */
 const slowAnswerMs = 8_500
 let stack: Stack
 let receiver: Receiver
@@ -32,7 +32,7 @@ afterAll(async () => {
   await records?.close()
 })
 
-/** So many deliveries to a path of the receiver. */
+/** Creates deliveries to a path of the receiver. */
 async function deliverTo(path: string, count: number) {
   const { workspaceId } = stack.demo
   const { subscriptionId } = await leads.createSubscription({ workspaceId, destinationUrl: receiver.http + path })
@@ -48,7 +48,7 @@ async function deliverTo(path: string, count: number) {
 
 const attemptsOf = async (deliveryId: string) => (await leads.listDeliveryAttempts({ deliveryId })).attempts
 
-async function stopsAfter(worker: WorkerProcess, signals: NodeJS.Signals[]) {
+async function signalAndWait(worker: WorkerProcess, signals: NodeJS.Signals[]) {
   for (const signal of signals) worker.process().kill(signal)
   return worker.process().exited
 }
@@ -56,9 +56,9 @@ async function stopsAfter(worker: WorkerProcess, signals: NodeJS.Signals[]) {
 it.each([
   ['once', ['SIGTERM']],
   ['twice', ['SIGTERM', 'SIGTERM']],
-  ['by SIGINT and SIGTERM', ['SIGINT', 'SIGTERM']],
+  ['as SIGINT and SIGTERM', ['SIGINT', 'SIGTERM']],
 ] as [string, NodeJS.Signals[]][])(
-  'a worker that is told to stop %s lets a request of 8.5 s come to its end',
+  'a worker that gets a stop signal %s completes a request of 8.5 s',
   async (name, signals) => {
     const path = `/slow-${name.replaceAll(' ', '-')}`
     receiver.on(path, async (_request, response) => {
@@ -74,7 +74,7 @@ it.each([
     worker.process().kill(first!)
     if (rest.length > 0)
       await until('the worker to stop', () => worker.process().output().includes('delivery worker stops'))
-    expect(await stopsAfter(worker, rest)).toMatchObject({ code: 0 })
+    expect(await signalAndWait(worker, rest)).toMatchObject({ code: 0 })
 
     expect(await attemptsOf(deliveryId)).toMatchObject([
       { attemptNumber: 1, status: DeliveryStatus.ACCEPTED, responseClass: ResponseClass.ACCEPTED, responseStatus: 200 },
@@ -84,13 +84,13 @@ it.each([
   40_000,
 )
 
-it('a worker whose grace time is over keeps what it has sent on record, and hands back what it has not begun', async () => {
+it('a worker without grace time records its running attempt and releases the deliveries it has not started', async () => {
   receiver.on('/never-answers', () => new Promise(() => {}))
   const worker = await startDeliveryWorker(stack, { DELIVERY_GRACE_MS: '0', DELIVERY_PER_DESTINATION: '1' })
   const { subscriptionId } = await deliverTo('/never-answers', 3)
   await until('the request', () => receiver.to('/never-answers').length === 1)
   const deliveries = records.db(database.name).collection('deliveries')
-  await stopsAfter(worker, ['SIGTERM'])
+  await signalAndWait(worker, ['SIGTERM'])
   const left = await deliveries.find({ subscriptionId }).toArray()
   expect(left).toHaveLength(3)
   const sentId = String(receiver.to('/never-answers')[0]!.headers['x-service-webhook-id'])

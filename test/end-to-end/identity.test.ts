@@ -28,9 +28,9 @@ const sign = (claims: Record<string, unknown> = {}, change: AssertionChange = {}
 
 const newSubject = () => `customer-${randomUUID()}`
 
-/** As a client does it: the answer's session is the visitor's from then on. */
+/** Identifies the visitor and replaces its session with the one of the answer. */
 async function identify(visitor: Visitor, claims: Record<string, unknown>, via?: string): Promise<Answer> {
-  const answer = await post(visitor, sign(claims), { ...(via === undefined ? {} : { via }) })
+  const answer = await post(visitor, sign(claims), { via })
   if (answer.status === 200) visitor.session = answer.body
   return answer
 }
@@ -47,7 +47,7 @@ async function clear(visitor: Visitor): Promise<Answer> {
 const answerAsAgent = (conversationId: string, body: string) =>
   operator.messaging.sendAgentMessage({ conversationId, clientOperationId: randomUUID(), body })
 
-/** The same visitor with a session it had before: a tab that has not heard of the change. */
+/** The same visitor with an earlier session, like a tab that missed the change. */
 const withSession = (visitor: Visitor, session: unknown): Visitor => {
   const tab = Object.create(visitor)
   tab.call = (method: string, path: string, options: Parameters<Visitor['call']>[2] = {}) =>
@@ -58,8 +58,8 @@ const withSession = (visitor: Visitor, session: unknown): Visitor => {
   return tab
 }
 
-describe('a visitor whom the host backend vouches for', () => {
-  it('is verified, and operators see what the host said', async () => {
+describe('a visitor with a valid assertion', () => {
+  it('is verified, and operators see the claims', async () => {
     const visitor = await newVisitor()
     const sub = newSubject()
     const anonymous = visitor.session
@@ -78,7 +78,7 @@ describe('a visitor whom the host backend vouches for', () => {
     })
   })
 
-  it('shares one conversation with itself on another device, and each sees what the other writes', async () => {
+  it('shares one conversation across devices, live and in history', async () => {
     const sub = newSubject()
     const laptop = await newVisitor(gatewayA)
     const phone = await newVisitor(gatewayB)
@@ -103,7 +103,7 @@ describe('a visitor whom the host backend vouches for', () => {
     expect((await phone.history()).map(({ body }) => body)).toEqual(expected)
   })
 
-  it('loses the anonymous session: its streams end on every gateway and nothing of it is accepted any more', async () => {
+  it('loses the anonymous session: its streams end on every gateway and its grant is rejected', async () => {
     const sub = newSubject()
     const laptop = await newVisitor()
     await identify(laptop, { sub })
@@ -116,12 +116,12 @@ describe('a visitor whom the host backend vouches for', () => {
       await stream.ended
       expect(stream.events.map(({ type }) => type)).toEqual(['session.identified', 'session.closed'])
     }
-    const dead = withSession(phone, anonymous)
+    const staleTab = withSession(phone, anonymous)
     for (const [method, path] of [
       ['GET', '/messages'],
       ['GET', '/events'],
     ] as const)
-      expect((await dead.call(method, path)).body).toMatchObject({ code: 'SessionClosed', terminal: true })
+      expect((await staleTab.call(method, path)).body).toMatchObject({ code: 'SessionClosed', terminal: true })
     expect((await phone.history()).map(({ body }) => body)).toEqual(['before'])
     const resumed = await phone.openStream({ after: phone.session.replay.lastSequence, via: gatewayB })
     await laptop.send('after')
@@ -130,7 +130,7 @@ describe('a visitor whom the host backend vouches for', () => {
     resumed.close()
   })
 
-  it('gets the very same answer when it repeats the very same request, on another gateway', async () => {
+  it('gets the same answer when it repeats the request on another gateway', async () => {
     const visitor = await newVisitor()
     const assertion = sign({ sub: newSubject(), name: 'Ada' })
     const key = randomUUID()
@@ -147,8 +147,8 @@ describe('a visitor whom the host backend vouches for', () => {
   })
 })
 
-describe('a change of the person in front of the browser', () => {
-  it('shows nobody what another one wrote or gets, before or after', async () => {
+describe('a change of subject', () => {
+  it('keeps messages of the two subjects apart', async () => {
     const visitor = await newVisitor()
     await identify(visitor, { sub: newSubject(), name: 'Ada' })
     await visitor.send("Ada's question")
@@ -165,7 +165,7 @@ describe('a change of the person in front of the browser', () => {
       await stream.ended
       expect(stream.events.at(-1)).toMatchObject({ type: 'session.closed', data: {} })
     }
-    // A tab that has not heard of it, on either gateway.
+    // Requests of a tab that missed the change, on each gateway.
     for (const via of [gatewayA, gatewayB]) {
       const late = [
         await visitor.send('late', { via }),
@@ -184,7 +184,7 @@ describe('a change of the person in front of the browser', () => {
       }
       expect((await visitor.openStream({ via })).status).toBe(401)
     }
-    // The answer was lost: the same request again, with the grant that it killed.
+    // If the answer was lost, the ended grant gets it again.
     expect((await post(visitor, assertion, { key, via: gatewayB })).body).toEqual(answer.body)
 
     visitor.session = answer.body
@@ -199,7 +199,7 @@ describe('a change of the person in front of the browser', () => {
     graces.close()
   })
 
-  it('to nobody begins an anonymous session with an empty conversation; done twice it changes nothing', async () => {
+  it('to anonymous starts a session with an empty conversation, and a repeat changes nothing', async () => {
     const visitor = await newVisitor()
     await identify(visitor, { sub: newSubject(), name: 'Ada' })
     await visitor.send("Ada's question")
@@ -222,18 +222,18 @@ describe('a change of the person in front of the browser', () => {
   })
 })
 
-describe('an assertion that is not good', () => {
+describe('an invalid assertion', () => {
   it.each<[string, string, () => string]>([
     [
-      'of a wrong key',
+      'signed with a wrong key',
       'IdentityAssertionInvalid',
       () => signAssertion({ siteKey: 'pk_demo', kid: 'demo', secret: 'x' }),
     ],
-    ['that nobody signed', 'IdentityAssertionInvalid', () => sign({}, { header: { alg: 'none' }, hash: 'none' })],
-    ['of a hash of the name alone', 'IdentityAssertionInvalid', () => 'a'.repeat(64)],
+    ['without a signature', 'IdentityAssertionInvalid', () => sign({}, { header: { alg: 'none' }, hash: 'none' })],
+    ['that is only a hash', 'IdentityAssertionInvalid', () => 'a'.repeat(64)],
     ['for another site', 'IdentityAssertionInvalid', () => sign({ aud: 'pk_other' })],
-    ['that has expired', 'IdentityAssertionExpired', () => sign({ iat: 1_700_000_000, exp: 1_700_000_100 })],
-  ])('%s verifies nobody, is a 401 that the page can read, and leaves the session as it was', async (_, code, make) => {
+    ['that is expired', 'IdentityAssertionExpired', () => sign({ iat: 1_700_000_000, exp: 1_700_000_100 })],
+  ])('%s gets a 401 with CORS headers and leaves the session unchanged', async (_, code, make) => {
     const visitor = await newVisitor()
     await visitor.send('hello')
     const answer = await post(visitor, make())
@@ -248,7 +248,7 @@ describe('an assertion that is not good', () => {
     expect((await visitor.send('still here')).status).toBe(202)
   })
 
-  it('leaves a verified visitor who it was', async () => {
+  it('leaves a verified visitor unchanged', async () => {
     const visitor = await newVisitor()
     await identify(visitor, { sub: newSubject(), name: 'Ada' })
     expect((await post(visitor, `${sign({ name: 'Mallory' })}x`)).status).toBe(401)
@@ -258,8 +258,8 @@ describe('an assertion that is not good', () => {
   })
 })
 
-describe('the page that a visitor is on', () => {
-  it('is told to operators without what a URL may give away', async () => {
+describe('the page context of a visitor', () => {
+  it('is visible to operators without query and fragment of its URLs', async () => {
     const visitor = await newVisitor()
     const { sessionId } = visitor.session
     const report = (url: string, headers: Record<string, string> = {}) =>

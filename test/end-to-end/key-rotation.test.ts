@@ -20,7 +20,7 @@ import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
 
-/** In production's way: no secret is generated, cores and gateway show each other certificates, two of each. */
+/** Two cores and two gateways as in production: given secrets and mutual TLS. */
 const root = join(import.meta.dirname, '../..')
 const database = testDatabase()
 const { first, second } = coreCertificates
@@ -85,7 +85,7 @@ async function newPart(entry: 'core' | 'gateway'): Promise<Part> {
     running: undefined as never,
     async start() {
       const env = { ...settings[entry], [entry === 'core' ? 'CORE_PORT' : 'GATEWAY_PORT']: String(port) }
-      // Of a core whose certificate fetch does not know.
+      // The cores' certificates are unknown to fetch, so their readiness is polled below.
       const ready = entry === 'gateway' ? { readyUrl: `${part.url}/readyz` } : {}
       part.running = await startProcess({ entry: `${entry}/main.ts`, name: entry, env, ...ready })
       if (entry === 'core') while (!(await isReady(part.url))) await delay(200)
@@ -109,36 +109,36 @@ const isReady = (url: string) =>
       .on('error', () => resolve(false))
   })
 
-/** One after the other, with whatever the settings are now: somebody always answers. */
-async function roll(parts: Part[]) {
+/** Restarts parts one after the other with the current settings, so that one always answers. */
+async function restartInTurn(parts: Part[]) {
   for (const part of parts) {
     await part.running.stop()
     await part.start()
   }
 }
 
-/** A visitor who writes and never stops. */
+/** Sends messages continuously until stopped. */
 function startTraffic(ada: Visitor) {
   let stopped = false
   const sent: string[] = []
-  const refused: unknown[] = []
+  const rejections: unknown[] = []
   const writing = (async () => {
     while (!stopped) {
       const body = `message ${sent.length}`
       const { status, body: answer } = await ada.sendUntilAccepted(body)
       if (status === 202) sent.push(body)
-      else refused.push(answer?.code)
+      else rejections.push(answer?.code)
       await delay(20)
     }
   })()
   return {
     sent,
-    refused,
-    /** So many more have been accepted. */
-    async goesOn(more = 5) {
-      const enough = sent.length + more
-      await until('messages to be accepted', () => sent.length >= enough || refused.length > 0)
-      expect(refused).toEqual([])
+    rejections,
+    /** Waits until this many more messages are accepted. */
+    async expectMore(more = 5) {
+      const target = sent.length + more
+      await until('messages to be accepted', () => sent.length >= target || rejections.length > 0)
+      expect(rejections).toEqual([])
     },
     async stop() {
       stopped = true
@@ -207,11 +207,11 @@ beforeAll(async () => {
   ada = await startVisitor({ gatewayUrl: gateways[0]!.url, origin, siteKey })
   stream = await ada.openStream({ after: 0 })
   traffic = startTraffic(ada)
-  await traffic.goesOn()
+  await traffic.expectMore()
 }, 120_000)
 
-describe('under traffic, and without anybody being refused,', () => {
-  it('certificates and their authority change by their files', async () => {
+describe('under traffic, without rejected requests,', () => {
+  it('certificates and their authority are replaced by new files', async () => {
     put('authorities.pem', first.authority + second.authority)
     await delay(1500)
     put('core.pem', second.core.cert)
@@ -220,12 +220,12 @@ describe('under traffic, and without anybody being refused,', () => {
     put('client.key', second.client.key)
     await delay(2500)
     put('authorities.pem', second.authority)
-    await traffic.goesOn()
-    await until('a call by the new ones alone', async () => (await listedBy(operatorsOld)) === 200)
-    await traffic.goesOn()
+    await traffic.expectMore()
+    await until('a call with the new certificates only', async () => (await listedBy(operatorsOld)) === 200)
+    await traffic.expectMore()
   })
 
-  it('an identity secret changes', async () => {
+  it('an identity secret is rotated', async () => {
     const before = identity
     const known = await identify(before)
     identity = (await administer.rotateIdentitySecret({ siteKey })).identitySecret!
@@ -234,41 +234,42 @@ describe('under traffic, and without anybody being refused,', () => {
     await administer.rotateIdentitySecret({ siteKey, overlapSeconds: 0 })
     expect(await identify(before)).toBe('IdentityAssertionInvalid')
     expect(await identify(identity)).toBe(known)
-    await traffic.goesOn()
+    await traffic.expectMore()
   })
 
-  it('the secret of workspace sessions changes', async () => {
+  it('the secret of workspace sessions is rotated', async () => {
     settings.core.WORKSPACE_SESSION_SECRET = `${operatorsNew},${operatorsOld}`
-    await roll(cores)
+    await restartInTurn(cores)
     expect([await listedBy(operatorsOld), await listedBy(operatorsNew)]).toEqual([200, 200])
     settings.core.WORKSPACE_SESSION_SECRET = operatorsNew
-    await roll(cores)
+    await restartInTurn(cores)
     expect([await listedBy(operatorsOld), await listedBy(operatorsNew)]).toEqual([401, 200])
-    await traffic.goesOn()
+    await traffic.expectMore()
   }, 120_000)
 
-  it('the secret keys change, and with them grants, service tokens and what they seal', async () => {
+  it('the secret keys are rotated, with grants, service tokens and sealed secrets', async () => {
     const known = await identify(identity)
     settings.core.SECRET_KEYS = `${k2},${k1}`
-    await roll(cores)
-    await traffic.goesOn()
+    await restartInTurn(cores)
+    await traffic.expectMore()
     expect(await run('core/migrate.ts', ['--rekey'])).toMatch(/No secret needs: k1$/)
     settings.gateway.CORE_TOKEN = await token('visitors:act')
-    // The first one has the stream; a stream's end by a restart is not what is tried here.
-    await roll([gateways[1]!])
+    // Gateway 0 has the stream. It restarts later, so that the stream is open for most of this
+    // test.
+    await restartInTurn([gateways[1]!])
     await renew(ada)
     expect(ada.session.renewalToken).toMatch(/^k2\./)
-    await traffic.goesOn()
-    await roll([gateways[0]!])
+    await traffic.expectMore()
+    await restartInTurn([gateways[0]!])
     settings.core.SECRET_KEYS = k2
-    await roll(cores)
-    await traffic.goesOn()
+    await restartInTurn(cores)
+    await traffic.expectMore()
     expect(await identify(identity)).toBe(known)
     await renew(ada)
-    await traffic.goesOn()
+    await traffic.expectMore()
   }, 120_000)
 
-  it('no message was lost or doubled', async () => {
+  it('no message was lost or duplicated', async () => {
     await traffic.stop()
     expect((await ada.history()).map(({ body }) => body)).toEqual(traffic.sent)
     expect(stream.events.map(({ type }) => type)).not.toContain('session.closed')

@@ -65,7 +65,7 @@ async function deliver(subscriptionId: string) {
 
 const attemptsOf = async (leadId: string) => (await leads.listDeliveryAttempts({ leadId })).attempts
 
-/** The lead's attempts, as soon as the latest one stands so. */
+/** Waits until the latest attempt has this status; returns all attempts. */
 const whenLatestIs = (leadId: string, status: DeliveryStatus) =>
   until(`an attempt that is ${DeliveryStatus[status]}`, async () => {
     const attempts = await attemptsOf(leadId)
@@ -73,7 +73,7 @@ const whenLatestIs = (leadId: string, status: DeliveryStatus) =>
   })
 
 describe('a lead', () => {
-  it('arrives once, signed in both ways, with what the mapping names and nothing else', async () => {
+  it('arrives once, with both signatures and only the mapped fields', async () => {
     const { subscriptionId, secret } = await subscribe('/200?accepted')
     const { leadId, attempt } = await deliver(subscriptionId)
     const [done] = await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
@@ -100,7 +100,7 @@ describe('a lead', () => {
     expect((verified as { data: object }).data).toEqual({ reference: leadId, email: 'zoë@example.com' })
   })
 
-  it('goes out again, the same bytes under the same id, when the destination was not ready', async () => {
+  it('is retried with the same bytes and id after a 503', async () => {
     let calls = 0
     receiver.on('/not-ready', (_request, response) => response.writeHead(calls++ === 0 ? 503 : 200).end())
     const { subscriptionId } = await subscribe('/not-ready')
@@ -115,7 +115,7 @@ describe('a lead', () => {
     expect(second?.headers['webhook-id']).toBe(first?.headers['webhook-id'])
   })
 
-  it('that was refused goes out again at once when somebody asks for it', async () => {
+  it('is sent again on request after it failed', async () => {
     let status = 422
     receiver.on('/mended', (_request, response) => response.writeHead(status).end())
     const { subscriptionId } = await subscribe('/mended')
@@ -130,7 +130,7 @@ describe('a lead', () => {
     ])
   })
 
-  it('is held while its subscription is disabled, and arrives once it is enabled', async () => {
+  it('is held while its subscription is disabled and arrives after it is enabled', async () => {
     let status = 503
     receiver.on('/not-yet', (_request, response) => response.writeHead(status).end())
     const { subscriptionId } = await subscribe('/not-yet')
@@ -144,18 +144,18 @@ describe('a lead', () => {
     expect(receiver.to('/not-yet')).toHaveLength(2)
   })
 
-  it('switches its subscription off when the destination does not let it in', async () => {
+  it('disables its subscription when the destination answers 401', async () => {
     const { subscriptionId } = await subscribe('/401')
     const { leadId } = await deliver(subscriptionId)
     await whenLatestIs(leadId, DeliveryStatus.FAILED)
-    // The answer is in the books first, and acted on next.
+    // The attempt is recorded before the subscription is disabled.
     await until('the subscription to be disabled', async () => {
       const { subscription } = await leads.getSubscription({ subscriptionId })
       return subscription?.status === SubscriptionStatus.DISABLED || undefined
     })
   })
 
-  it('that meets a reset is scheduled again, with where and why and no more', async () => {
+  it('is scheduled again after a connection reset, with the failure reason', async () => {
     const { subscriptionId } = await subscribe('/reset-in-headers')
     const { leadId } = await deliver(subscriptionId)
     const [attempt] = await whenLatestIs(leadId, DeliveryStatus.RETRY_SCHEDULED)
@@ -168,7 +168,7 @@ describe('a lead', () => {
 })
 
 describe('the worker', () => {
-  it('goes on when a core dies, and writes neither bodies nor addresses to its log', async () => {
+  it('continues after a core crash and logs no bodies or addresses', async () => {
     const { subscriptionId } = await subscribe('/200?core-died')
     await stack.cores[1]!.kill()
     const { leadId } = await deliver(subscriptionId)
@@ -179,7 +179,7 @@ describe('the worker', () => {
     for (const secret of ['zoë', '127.0.0.1', 'whsec_', 'sha256=']) expect(log).not.toContain(secret)
   })
 
-  it('stops when it is told to, and leaves nothing undone', async () => {
+  it('stops on SIGTERM and delivers later leads after a restart', async () => {
     worker.kill('SIGTERM')
     expect((await worker.exited).code).toBe(0)
     const { subscriptionId } = await subscribe('/200?later')

@@ -17,7 +17,7 @@ import { testDatabase } from '../support/test-database.ts'
 import { signWorkspaceSession } from '../support/workspace-session.ts'
 
 const database = testDatabase()
-// An address, so that no name is asked for; nothing is ever sent to it, as no worker runs here.
+// An IP address avoids DNS lookups. Nothing is sent to it, because no worker runs here.
 const destinationUrl = 'https://93.184.216.34/hook'
 let stack: Stack
 let leads: Client<typeof LeadService>
@@ -56,7 +56,7 @@ async function post(path: string, body: object, session = stack.demo.workspaceSe
     headers: { authorization: `Bearer ${session}`, 'content-type': 'application/json' },
     body: JSON.stringify(body),
   })
-  // biome-ignore lint/suspicious/noExplicitAny: the answers are what the tests look at
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the shape of bodies themselves
   return { status: response.status, body: (await response.json()) as any }
 }
 
@@ -68,14 +68,14 @@ async function newLead() {
 }
 
 describe('the demo’s workspace session', () => {
-  test('holds every scope of an operator, for the demo’s workspace, and ends', () => {
+  test('has every operator scope for the demo workspace and an expiry', () => {
     const { scope, wid, exp, aud } = decodeJwt(stack.demo.workspaceSession)
     expect(new Set(String(scope).split(' '))).toEqual(operatorScopes)
     expect([wid, aud]).toEqual([stack.demo.workspaceId, 'service.workspace'])
     expect(exp).toBeGreaterThan(Date.now() / 1000)
   })
 
-  test('opens the cores to the console, by way of the gateway', async () => {
+  test('gives the console access to the cores through the gateway', async () => {
     const { url } = stack.gateways[0]!
     const headers = { authorization: `Bearer ${stack.demo.workspaceSession}` }
     const client = createClient(MessagingService, createWebTransport({ baseUrl: `${url}/rpc` }))
@@ -90,7 +90,7 @@ describe('the demo’s workspace session', () => {
 })
 
 describe('a delivery attempt', () => {
-  test('is made once for a key, by whatever gateway and core', async () => {
+  test('is created once per key', async () => {
     const { leadId, subscriptionId } = await newLead()
     const idempotencyKey = randomUUID()
     const first = await post(`${leadId}/delivery-attempts`, { subscriptionId, idempotencyKey })
@@ -115,7 +115,7 @@ describe('a delivery attempt', () => {
     for (const { status, body } of repeats) expect([status, body]).toEqual([200, first.body])
   })
 
-  test('is a conflict where its key was used for something else', async () => {
+  test('is a conflict if its key was used with other input', async () => {
     const [one, other] = [await newLead(), await newLead()]
     const idempotencyKey = randomUUID()
     const body = { subscriptionId: one.subscriptionId, idempotencyKey }
@@ -128,7 +128,7 @@ describe('a delivery attempt', () => {
       expect([status, answer.code, answer.terminal]).toEqual([409, 'IdempotencyConflict', false])
   })
 
-  test('is nothing that another workspace sees: 404, as for what does not exist', async () => {
+  test('is 404 for another workspace, as for unknown ids', async () => {
     const { leadId, subscriptionId } = await newLead()
     const made = await post(`${leadId}/delivery-attempts`, { subscriptionId, idempotencyKey: randomUUID() })
     const stranger = await sign({ wid: 'ws_other' })
@@ -145,10 +145,10 @@ describe('a delivery attempt', () => {
 
   test.each([
     ['without the scope', 403, 'PermissionDenied', { scope: 'leads:read leads:write' }],
-    ['with a session that has ended', 401, 'Unauthenticated', { exp: Math.floor(Date.now() / 1000) - 60 }],
-    ['with one that never ends', 401, 'Unauthenticated', { exp: undefined }],
-    ['with one for another audience', 401, 'Unauthenticated', { aud: 'service.core' }],
-  ])('is refused %s', async (_, status, code, claims) => {
+    ['with an expired session', 401, 'Unauthenticated', { exp: Math.floor(Date.now() / 1000) - 60 }],
+    ['with a session without expiry', 401, 'Unauthenticated', { exp: undefined }],
+    ['with a session for another audience', 401, 'Unauthenticated', { aud: 'service.core' }],
+  ])('is rejected %s', async (_, status, code, claims) => {
     const { leadId, subscriptionId } = await newLead()
     const body = { subscriptionId, idempotencyKey: randomUUID() }
     const refused = await post(`${leadId}/delivery-attempts`, body, await sign(claims))
@@ -157,13 +157,13 @@ describe('a delivery attempt', () => {
     expect([retry.status, retry.body.code]).toEqual([status, code])
   })
 
-  test('is refused with a session that somebody else signed', async () => {
+  test('is rejected with a session signed by another key', async () => {
     const forged = await signWorkspaceSession({ claims: { wid: stack.demo.workspaceId } })
     const refused = await post('lead_1/delivery-attempts', { subscriptionId: 's', idempotencyKey: 'k' }, forged)
     expect([refused.status, refused.body.code]).toEqual([401, 'Unauthenticated'])
   })
 
-  test('is tried again at an operator’s wish once it has failed, and not before', async () => {
+  test('can be retried by an operator after it failed, not before', async () => {
     const { leadId, subscriptionId } = await newLead()
     const { body } = await post(`${leadId}/delivery-attempts`, { subscriptionId, idempotencyKey: randomUUID() })
     const early = await post(`retries/${body.attemptId}`, { idempotencyKey: randomUUID() })
@@ -180,7 +180,7 @@ describe('a delivery attempt', () => {
   })
 })
 
-/** As a worker would: claims what is due, and says of this one that the destination did not like it. */
+/** Claims due deliveries like a worker and reports a 422 for this attempt. */
 async function failAtWorker(attemptId: string) {
   for (let round = 0; round < 20; round += 1) {
     const { deliveries } = await worker.claimDeliveries({ workerId: 'w', limit: 100, perDestination: 100, waitMs: 500 })
@@ -191,5 +191,5 @@ async function failAtWorker(attemptId: string) {
     await worker.recordAttempts({ results: [{ deliveryId, attemptId, claimId, durationMs: 5, outcome }] })
     return
   }
-  throw new Error('the delivery was never due')
+  throw new Error('the delivery did not become due')
 }

@@ -39,37 +39,37 @@ const linesOf = (running: StartedProcess): Line[] =>
     .filter((line) => line.startsWith('{'))
     .map((line) => JSON.parse(line))
 
-const about = (running: StartedProcess, correlationId: string, text: string) =>
+const findLine = (running: StartedProcess, correlationId: string, text: string) =>
   until(`a line of ${correlationId} with ${text}`, () =>
     linesOf(running).find((line) => line.correlationId === correlationId && JSON.stringify(line).includes(text)),
   )
 
-it('a request is found by its correlation id in the gateway and in the core that it asked', async () => {
+it('a request has its correlation id in the logs of gateway and core', async () => {
   const correlationId = `test-${randomUUID()}`
   const { headers } = await visitor.call('GET', '/messages', { headers: { 'X-Correlation-Id': correlationId } })
   expect(headers.get('x-correlation-id')).toBe(correlationId)
-  expect(await about(stack.gateways[0]!.process(), correlationId, '"request"')).toMatchObject({
+  expect(await findLine(stack.gateways[0]!.process(), correlationId, '"request"')).toMatchObject({
     route: '/api/integrations/v1/widget/messages',
     status: 200,
   })
-  expect(await about(stack.cores[0]!.process(), correlationId, 'ListVisitorMessages')).toMatchObject({
+  expect(await findLine(stack.cores[0]!.process(), correlationId, 'ListVisitorMessages')).toMatchObject({
     msg: 'call',
     code: 'ok',
   })
 })
 
-it('an attempt is found by the correlation id that its destination got', async () => {
+it('an attempt is logged with the correlation id sent to its destination', async () => {
   const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
   const { workspaceId } = stack.demo
   const { subscriptionId } = await leads.createSubscription({ workspaceId, destinationUrl: `${receiver.http}/200` })
   const { leadId } = await leads.captureLead({ workspaceId, source: 'test', fields: { email: 'zoe@example.com' } })
   await leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: randomUUID() })
   const { headers } = await until('the request', () => receiver.to('/200')[0])
-  const line = await about(worker.process(), String(headers['x-correlation-id']), 'attempt over')
+  const line = await findLine(worker.process(), String(headers['x-correlation-id']), 'attempt over')
   expect(line).toMatchObject({ part: 'delivery', outcome: 'response' })
 })
 
-it('what is no name makes no name in the core’s log', async () => {
+it('an invalid correlation id is not logged by the core', async () => {
   const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
   await leads.listSubscriptions(
     { workspaceId: stack.demo.workspaceId },
@@ -81,7 +81,7 @@ it('what is no name makes no name in the core’s log', async () => {
   expect(line.correlationId).toBeUndefined()
 })
 
-it('all lines have one shape, and none bears a body, a credential or a destination', async () => {
+it('all lines have the same fields and contain no body, credential or destination', async () => {
   await visitor.send('A secret of mine')
   const running = [stack.gateways[0]!, stack.cores[0]!, worker].map((part) => part.process())
   for (const [index, each] of running.entries()) {

@@ -16,7 +16,7 @@ import { startVisitor, type Visitor } from '../support/visitor.ts'
 
 const database = testDatabase()
 const env = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', DELIVERY_LEASE_MS: '1000' }
-/** Those that some part had a value for. */
+/** Metrics that had a value in some part. */
 const seen = new Set<string>()
 let stack: Stack
 let receiver: Receiver
@@ -34,7 +34,7 @@ afterAll(() => receiver.close())
 
 const newVisitor = () => startVisitor({ ...stack.demo, gatewayUrl: stack.gateways[0]!.url })
 
-/** The sum over these parts, once it is more than nothing. */
+/** Waits for a value above 0; returns the sum over these parts. */
 function counted(parts: { metricsUrl: string }[], name: string, labels: Record<string, string> = {}) {
   return until(`a value of ${name} ${JSON.stringify(labels)}`, async () => {
     const samples = (await Promise.all(parts.map(({ metricsUrl }) => scrape(metricsUrl)))).flat()
@@ -60,18 +60,18 @@ async function deliver(path: string) {
   await operator.leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: randomUUID() })
 }
 
-it('the process tells of itself: time, memory, and the lag of the event loop', async () => {
+it('the process reports CPU time, memory and event loop lag', async () => {
   const samples = await scrape(stack.gateways[0]!.metricsUrl)
   for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', 'nodejs_eventloop_lag_p99_seconds'])
     expect(sumOf(samples, name)).toBeGreaterThan(0)
 })
 
-it('nothing but /metrics is answered there', async () => {
+it('the metrics port answers 404 for other paths', async () => {
   const url = stack.gateways[0]!.metricsUrl.replace('/metrics', '/livez')
   expect((await fetch(url)).status).toBe(404)
 })
 
-it('requests are counted by route template, method and status class, and measured', async () => {
+it('requests are counted by route, method and status class, and timed', async () => {
   const operation = { clientOperationId: randomUUID() }
   for (let times = 0; times < 2; times += 1) expect((await visitor.send('Hello', operation)).status).toBe(202)
   const route = '/api/integrations/v1/widget/messages'
@@ -88,7 +88,7 @@ it('requests are counted by route template, method and status class, and measure
   expect(await ofCores('call_duration_seconds_count', call)).toBe(2)
 })
 
-it('a path of a client’s own makes no label', async () => {
+it('an unknown path does not become a label', async () => {
   await fetch(`${stack.gateways[0]!.url}/api/integrations/v1/widget/${randomUUID()}`)
   expect(await ofGateway('requests_total', { route: 'unknown', status: '4xx' })).toBeGreaterThanOrEqual(1)
   const text = await (await fetch(stack.gateways[0]!.metricsUrl)).text()
@@ -96,7 +96,7 @@ it('a path of a client’s own makes no label', async () => {
     expect(text).not.toContain(id)
 })
 
-it('streams are counted while they are open, with their replays, events and ends', async () => {
+it('open streams, replays, stream events and stream ends are counted', async () => {
   const stream = await visitor.openStream({ after: 0 })
   expect(await ofGateway('streams_open')).toBe(1)
   expect(await ofGateway('core_links_up')).toBe(2)
@@ -113,7 +113,7 @@ it('streams are counted while they are open, with their replays, events and ends
   expect(await ofGateway('stream_ends_total', { reason: 'client' })).toBe(1)
 })
 
-it('what waits for the log is seen while a conversation is written to at once', async () => {
+it('the log queue is measured during concurrent writes', async () => {
   const { conversationId } = visitor.session
   const send = (index: number) =>
     operator.messaging.sendAgentMessage({ conversationId, clientOperationId: `agent-${index}`, body: 'Hello' })
@@ -124,12 +124,12 @@ it('what waits for the log is seen while a conversation is written to at once', 
   expect(await ofCores('log_batch_size_sum')).toBeGreaterThanOrEqual(401)
 })
 
-it('the lag of wake-ups between cores is measured, and a lost one counted', async () => {
+it('the lag of wake-ups is measured, and a lost wake-up is counted', async () => {
   const stream = await visitor.openStream()
   expect(await ofCores('wakeup_lag_seconds_count')).toBeGreaterThan(0)
   expect(await ofCores('wakeup_lag_seconds_sum')).toBeLessThan(60)
 
-  // Written, as by a core that dies before it wakes the others.
+  // Simulates a core that dies after a write and before its wake-up.
   const { conversationId } = visitor.session
   const sequence = await inDatabase(async (db) => {
     const events = db.collection('events')
@@ -143,7 +143,7 @@ it('the lag of wake-ups between cores is measured, and a lost one counted', asyn
   stream.close()
 })
 
-it('refusals are counted: of a limit by its name, of a person by the code', async () => {
+it('rejections are counted by rate limit and by error code', async () => {
   const eager = await newVisitor()
   const answers = await Promise.all(Array.from({ length: 15 }, () => eager.send('Hello')))
   const refused = answers.filter(({ status }) => status === 429).length
@@ -159,10 +159,10 @@ it('refusals are counted: of a limit by its name, of a person by the code', asyn
   expect(await ofGateway('failures_total', { code: 'VisitorBanned' })).toBeGreaterThanOrEqual(1)
 })
 
-it('sends that wait for a call to a core are seen while the cores hang', async () => {
+it('queued sends are measured while the cores hang', async () => {
   for (const core of stack.cores) core.process().kill('SIGSTOP')
   const sends: ReturnType<Visitor['send']>[] = []
-  // Each after the one before it has gone: two calls are under way at once, and the others wait.
+  // Sent one by one, because two calls run at once and the others wait.
   for (let index = 0; index < 5; index += 1) {
     sends.push(visitor.send('Are you there?'))
     await delay(50)
@@ -172,9 +172,9 @@ it('sends that wait for a call to a core are seen while the cores hang', async (
   for (const { status } of await Promise.all(sends)) expect(status).toBe(202)
 })
 
-it('the database is measured: commands, failures, connections', async () => {
+it('database commands, failures and connections are measured', async () => {
   expect(await ofCores('database_command_duration_seconds_count', { command: 'insert' })).toBeGreaterThan(0)
-  // Takes away the cursors with which the cores follow each other's wake-ups.
+  // Ends the cursors on which the cores receive wake-ups.
   await inDatabase(async (db) => {
     await db.dropCollection('wakeups')
     await db.createCollection('wakeups', { capped: true, size: 1024 * 1024 })
@@ -184,7 +184,7 @@ it('the database is measured: commands, failures, connections', async () => {
   expect(await ofCores('database_connections', { state: 'in_use' })).toBeGreaterThan(0)
 })
 
-it('deliveries that wait for a worker show, with the age of the oldest', async () => {
+it('due deliveries and the age of the oldest are measured', async () => {
   await deliver('/200?due')
   await deliver('/422')
   await deliver(`http://127.0.0.1:${await freePort()}/refused`)
@@ -192,7 +192,7 @@ it('deliveries that wait for a worker show, with the age of the oldest', async (
   expect(await ofCores('oldest_due_age_seconds')).toBeLessThan(60)
 })
 
-it('attempts are counted by outcome, and the core counts what becomes of them', async () => {
+it('attempts are counted by outcome in the worker and by status in the core', async () => {
   worker = await startDeliveryWorker(stack, env)
   expect(await ofWorker('attempts_total', { outcome: 'response', detail: '2xx' })).toBe(1)
   expect(await ofWorker('attempts_total', { outcome: 'response', detail: '4xx' })).toBe(1)
@@ -211,7 +211,7 @@ it('attempts are counted by outcome, and the core counts what becomes of them', 
   expect(await ofCores('claimed_deliveries_total')).toBeGreaterThanOrEqual(3)
 })
 
-it('a slow attempt shows as running, its claim as renewed, and its result as waiting while no core takes it', async () => {
+it('running attempts, claim renewals and unreported results are measured', async () => {
   const waiting: ServerResponse[] = []
   receiver.on('/slow', (_request, response) => void waiting.push(response))
   await deliver('/slow')
@@ -224,7 +224,7 @@ it('a slow attempt shows as running, its claim as renewed, and its result as wai
   for (const core of stack.cores) core.process().kill('SIGCONT')
 })
 
-it('a worker that hangs loses its lease to another one, and its result comes late', async () => {
+it('expired leases and late results are counted when a worker hangs', async () => {
   const waiting: ServerResponse[] = []
   receiver.on('/held', (_request, response) => void waiting.push(response))
   await deliver('/held')
@@ -240,7 +240,7 @@ it('a worker that hangs loses its lease to another one, and its result comes lat
   expect(await ofWorker('late_results_total')).toBeGreaterThanOrEqual(1)
 })
 
-it('each metric that is declared had a value', () => {
+it('every declared metric had a value', () => {
   const names = allMetrics().map(({ name }) => name)
   expect(names.filter((name) => !seen.has(name))).toEqual([])
 })

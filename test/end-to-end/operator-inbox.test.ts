@@ -29,7 +29,7 @@ const newVisitor = (): Promise<Visitor> =>
 
 const ada = { displayName: 'Ada' }
 
-/** An operator's open inbox, and all that came. */
+/** An operator's open inbox and all its frames. */
 function watchInbox({ messaging }: Operator, workspaceId?: string) {
   const abort = new AbortController()
   const frames: WatchConversationsResponse['frame'][] = []
@@ -43,8 +43,8 @@ function watchInbox({ messaging }: Operator, workspaceId?: string) {
     ended,
     close: () => abort.abort(),
     ready: () => until('the inbox', () => frames.some(({ case: kind }) => kind === 'ready')),
-    /** What was told of a conversation, in order, each once. */
-    of(conversationId: string) {
+    /** Events of a conversation, in order, without repeats. */
+    eventsOf(conversationId: string) {
       const events = frames.flatMap((frame) =>
         frame.case === 'changed' && frame.value.conversation?.conversationId === conversationId
           ? frame.value.events
@@ -59,8 +59,8 @@ function watchInbox({ messaging }: Operator, workspaceId?: string) {
   }
 }
 
-describe('an inbox that is watched on another core', () => {
-  it('tells of messages, typing, assignment, closing and opening as they happen, and the visitor hears of what is sent', async () => {
+describe('an inbox watched on another core', () => {
+  it('gets messages, typing, assignment, closing and reopening live, and the visitor’s messages become sent', async () => {
     const inbox = watchInbox(onB, stack.demo.workspaceId)
     await inbox.ready()
     const visitor = await newVisitor()
@@ -71,7 +71,7 @@ describe('an inbox that is watched on another core', () => {
     await onA.messaging.assignAgent({ conversationId, agent: ada })
     await onA.messaging.closeConversation({ conversationId })
     await visitor.send('One more thing')
-    const types = () => inbox.of(conversationId).map(({ type }) => type)
+    const types = () => inbox.eventsOf(conversationId).map(({ type }) => type)
     await until('the second sent', () => types().filter((type) => type === 'message.state.changed').length === 2)
     expect(types().filter((type) => type !== 'message.state.changed')).toEqual(
       expect.arrayContaining([
@@ -83,7 +83,7 @@ describe('an inbox that is watched on another core', () => {
         'conversation.reopened',
       ]),
     )
-    const sequences = inbox.of(conversationId).map(({ sequence }) => sequence)
+    const sequences = inbox.eventsOf(conversationId).map(({ sequence }) => sequence)
     expect(sequences).toEqual([...sequences].sort((one, other) => one - other))
     expect(inbox.latest(conversationId)).toMatchObject({ agent: { displayName: 'Ada' }, status: 1 })
     const changes = () => stream.events.filter(({ type }) => type === 'message.state.changed')
@@ -96,20 +96,20 @@ describe('an inbox that is watched on another core', () => {
     inbox.close()
   })
 
-  it('tells nothing of another workspace, and none is opened to its token', async () => {
+  it('gets no events of another workspace', async () => {
     const { workspace } = await onA.workspaces.createWorkspace({ name: 'Another' })
     const inbox = watchInbox(onB, workspace!.workspaceId)
     const all = watchInbox(onB)
     await Promise.all([inbox.ready(), all.ready()])
     const visitor = await newVisitor()
     await visitor.send('Hello?')
-    await until('the message', () => all.of(visitor.session.conversationId).length > 0)
-    expect(inbox.of(visitor.session.conversationId)).toEqual([])
+    await until('the message', () => all.eventsOf(visitor.session.conversationId).length > 0)
+    expect(inbox.eventsOf(visitor.session.conversationId)).toEqual([])
     inbox.close()
     all.close()
   })
 
-  it('ends cleanly when its core stops, and can be opened on another', async () => {
+  it('ends cleanly when its core stops, and reopens on another', async () => {
     const inbox = watchInbox(onB)
     await inbox.ready()
     await stack.cores[1]!.process().stop()
@@ -122,7 +122,7 @@ describe('an inbox that is watched on another core', () => {
 })
 
 describe('an agent’s typing', () => {
-  it('reaches the visitor on another core, ends by itself once, and is not replayed', async () => {
+  it('reaches the visitor on another core, expires with one event and is not replayed', async () => {
     const visitor = await newVisitor()
     const { conversationId } = visitor.session
     const live = await visitor.openStream({ via: stack.gateways[1]!.url })
@@ -143,7 +143,7 @@ describe('an agent’s typing', () => {
     later.close()
   })
 
-  it('is ended, once, by another core when the one that took it is killed', async () => {
+  it('is ended once by another core if its core is killed', async () => {
     const visitor = await newVisitor()
     const { conversationId } = visitor.session
     const live = await visitor.openStream({ via: stack.gateways[1]!.url })
@@ -157,7 +157,7 @@ describe('an agent’s typing', () => {
     live.close()
   })
 
-  it.each([[{ state: 'thinking' }], [{}], [{ state: 'started', for: 'ever' }]])('as %j is refused', async (body) => {
+  it.each([[{ state: 'thinking' }], [{}], [{ state: 'started', for: 'ever' }]])('as %j is rejected', async (body) => {
     const visitor = await newVisitor()
     const answer = await visitor.call('POST', '/typing', { body })
     expect([answer.status, answer.body.code]).toEqual([400, 'ValidationFailed'])
@@ -181,7 +181,7 @@ describe('routes that an installation may advertise', () => {
     })
   }
 
-  it('are not there unless it does, whatever the body', async () => {
+  it('answer 404 unless advertised, for any body', async () => {
     const visitor = await newVisitor()
     for (const path of ['/forms/pre-chat', '/forms/offline', '/messages/op-1/retry']) {
       for (const body of [{ fields: {} }, { nonsense: true }]) {
@@ -191,7 +191,7 @@ describe('routes that an installation may advertise', () => {
     }
   })
 
-  it('a form is in the config, takes its fields once, and says what is wrong with others', async () => {
+  it('a form is in the config, is idempotent and validates its fields', async () => {
     const fields = [{ name: 'mail', label: 'Mail', type: 'email', required: true }]
     const visitor = await visitorOf({
       capabilities: { offlineForm: true },
@@ -220,7 +220,7 @@ describe('routes that an installation may advertise', () => {
     expect(pre.body.code).toBe('RouteNotAdvertised')
   })
 
-  it('a retried message is the message that it was', async () => {
+  it('a retried message keeps its id', async () => {
     const visitor = await visitorOf({ capabilities: { messageRetryRoute: true } })
     const clientOperationId = randomUUID()
     const first = await visitor.send('once', { clientOperationId })

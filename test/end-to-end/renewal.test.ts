@@ -20,7 +20,7 @@ const newVisitor = (): Promise<Visitor> =>
 async function renew(visitor: Visitor, lastSeenEventId?: string) {
   const { sessionId, renewalToken } = visitor.session
   const answer = await visitor.call('POST', '/sessions/renew', {
-    body: { sessionId, renewalToken, ...(lastSeenEventId === undefined ? {} : { lastSeenEventId }) },
+    body: { sessionId, renewalToken, lastSeenEventId },
     headers: { 'Idempotency-Key': randomUUID() },
   })
   if (answer.status === 200) visitor.session = answer.body
@@ -30,7 +30,7 @@ async function renew(visitor: Visitor, lastSeenEventId?: string) {
 const untilRenewal = (visitor: Visitor) => delay(Math.max(0, Date.parse(visitor.session.renewAfter) - Date.now()))
 
 describe('grants of three seconds', () => {
-  it('end the streams of a session that is not renewed, on every gateway, and nothing revives it', async () => {
+  it('end the streams on every gateway without a renewal, and the session cannot be renewed later', async () => {
     const visitor = await newVisitor()
     const streams = await Promise.all(stack.gateways.map(({ url }) => visitor.openStream({ via: url })))
     for (const stream of streams) {
@@ -43,7 +43,7 @@ describe('grants of three seconds', () => {
     }
   })
 
-  it('keep a stream open that is opened once, for as long as the session is renewed, and no longer than it lives', async () => {
+  it('keep a stream open while the session is renewed, up to the session’s maximum lifetime', async () => {
     const visitor = await newVisitor()
     const stream = await visitor.openStream({ after: 0, via: stack.gateways[1]!.url })
     const endsAt = Date.now() + 12_000

@@ -2,10 +2,10 @@ import { expect, it } from 'vitest'
 import { runWith } from '../chaos/run.ts'
 import type { Part } from '../chaos/service.ts'
 
-/** What whoever stops a process gives it before SIGKILL, in milliseconds. */
+/** Usual time between SIGTERM and SIGKILL. */
 const graceMs = 10_000
 
-it('every process is restarted in turn under load: no send fails for good, nothing is lost or made twice', {
+it('restarting every process in turn under load loses and duplicates nothing', {
   timeout: 300_000,
 }, async () => {
   const stops: { name: string; ms: number; code: number | null }[] = []

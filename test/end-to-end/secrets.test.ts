@@ -18,7 +18,7 @@ let worker: WorkerProcess
 let receiver: Receiver
 let operator: Operator
 let visitor: Visitor
-/** Whatever nobody else may read. */
+/** Secrets by name, which no log and no stored document may contain. */
 const secrets = new Map<string, string>()
 const errorTexts: string[] = []
 
@@ -47,7 +47,7 @@ const clientOf = (gatewayUrl: string) => {
 }
 const keyed = (key: string = randomUUID()) => ({ 'Idempotency-Key': key })
 
-it('a visitor, an operator and a worker do all that they can do, well and badly', async () => {
+it('visitor, operator and worker use every feature with planted texts', async () => {
   const { siteKey, origin, identity, workspaceId } = stack.demo
   await operator.workspaces.updateInstallation({
     siteKey,
@@ -112,7 +112,7 @@ it('a visitor, an operator and a worker do all that they can do, well and badly'
   stream.close()
 })
 
-it('no error says back what was sent', async () => {
+it('no error answer repeats input', async () => {
   const { call } = visitor
   const operation = randomUUID()
   const text = { 'Content-Type': 'text/plain' }
@@ -166,20 +166,20 @@ it('no error says back what was sent', async () => {
   expect(errorTexts.flatMap(leaksIn)).toEqual([])
 })
 
-it('the database holds no secret that can be read', async () => {
+it('the database contains no readable secret', async () => {
   const client = new MongoClient(stack.demo.mongodbUri)
   const database = client.db('service')
   const collections = await database.collections()
   const documents = await Promise.all(collections.map((collection) => collection.find().toArray()))
   await client.close()
   const dump = JSON.stringify(documents)
-  // The dump is what it is meant to be.
+  // Proves that the dump contains stored texts.
   expect(dump).toContain(`${planted} from the visitor`)
   const own = JSON.parse(await readFile(join(stack.dataDir, 'secrets.json'), 'utf8')) as Record<string, string>
   const all = [...secrets, ...Object.entries(own), ['service token', stack.demo.serviceToken] as const]
   expect(all.length).toBeGreaterThan(9)
   for (const [name, secret] of all) {
-    // As it is, without its prefix, and its very bytes.
+    // The secret, the secret without its prefix, and its bytes.
     const bare = secret.replace(/^(whsec_|k\d+[:.])/, '')
     for (const form of [
       secret,
@@ -191,7 +191,7 @@ it('the database holds no secret that can be read', async () => {
   }
 })
 
-it('no log says it either, at its most verbose, also when parts die', async () => {
+it('no log contains a secret or a planted text at trace level, even when parts die', async () => {
   const [core, gateway] = [stack.cores[0]!, stack.gateways[0]!]
   const written = [core.process(), gateway.process(), worker.process()]
   const [, enginePid] = /"enginePid":(\d+)/.exec(core.process().output()) ?? []
@@ -206,7 +206,7 @@ it('no log says it either, at its most verbose, also when parts die', async () =
   for (const [name, secret] of secrets) expect(outputs.join().includes(secret), name).toBe(false)
 })
 
-it('the search would find them', () => {
+it('the leak detector finds each kind of secret', () => {
   const found = [
     ...secrets.values(),
     planted,

@@ -13,7 +13,7 @@ const sendsEach = 10
 const readsEach = 40
 const growthMaxMiB = 150
 
-/** The stack's embedded engine, as the core that hosts it tells. */
+/** Process id of the embedded engine, from the log of the core that hosts it. */
 function enginePid({ cores }: Stack): number {
   const [, pid] = /"enginePid":(\d+)/.exec(cores[0]!.process().output()) ?? []
   return Number(pid)
@@ -28,7 +28,9 @@ function expectAnswered(answers: Answer[]) {
   }
 }
 
-it('a database that stands still piles nothing up, and all goes on when it does', { timeout: 180_000 }, async () => {
+it('a suspended database leads to 503 without memory growth, and the service recovers after it', {
+  timeout: 180_000,
+}, async () => {
   const stack = await startStack({
     env: {
       LOG_LEVEL: 'info',
@@ -41,7 +43,7 @@ it('a database that stands still piles nothing up, and all goes on when it does'
   })
   const { origin, siteKey } = stack.demo
   const gatewayUrl = stack.gateways[0]!.url
-  // One after the other: so many at once would be shed.
+  // One after the other, because the service would shed this many at once.
   const browsers: Visitor[] = []
   for (let index = 0; index < visitors; index += 1) browsers.push(await startVisitor({ gatewayUrl, origin, siteKey }))
   for (const visitor of browsers) expect((await visitor.sendUntilAccepted('Before')).status).toBe(202)
@@ -55,12 +57,12 @@ it('a database that stands still piles nothing up, and all goes on when it does'
     ]
     const answers = await Promise.all(browsers.flatMap(load))
     expectAnswered(answers)
-    // Nothing is acknowledged that is not written.
+    // No message is acknowledged before it is written.
     expect(answers.filter(({ status }) => status === 202)).toEqual([])
     expect(answers.filter(({ status }) => status === 503).length).toBeGreaterThan(visitors * sendsEach)
     const after = await memoryOf(stack)
     for (const [name, held] of Object.entries(before)) expect(after[name]! - held, name).toBeLessThan(growthMaxMiB)
-    // What needs no database is answered as ever.
+    // Routes without the database still answer.
     expect((await fetch(`${gatewayUrl}/livez`)).status).toBe(200)
   } finally {
     process.kill(pid, 'SIGCONT')
@@ -78,16 +80,16 @@ async function startGatewayAlone() {
   const env = {
     GATEWAY_PORT: String(port),
     CORE_URLS: `http://127.0.0.1:${await freePort()}`,
-    CORE_TOKEN: 'a-token-that-nobody-asks-for',
+    CORE_TOKEN: 'unused-token',
     LOG_LEVEL: 'warn',
-    // Whatever waited for it would outlast the test.
+    // A request that waited for this deadline would exceed the test's timeout.
     CORE_DEADLINE_MS: '120000',
   }
   const running = await startProcess({ entry: 'gateway/main.ts', name: 'gateway', env, readyUrl: `${url}/livez` })
   return { port, url, running }
 }
 
-it('a gateway without a core answers at once, and does not wait for its deadlines', async () => {
+it('a gateway without a core answers 503 at once', async () => {
   const { url } = await startGatewayAlone()
   await delay(100)
   const headers = { origin: 'https://shop.example', 'x-service-widget-version': '1.0', authorization: 'Bearer a.b.c' }
@@ -102,19 +104,16 @@ it('a gateway without a core answers at once, and does not wait for its deadline
 const atOnce = 600
 const systemAllows = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'))
 
-it.skipIf(systemAllows < atOnce)(
-  'a gateway that is busy turns away nobody of the many that come in one moment',
-  async () => {
-    const { port, running } = await startGatewayAlone()
-    running.kill('SIGSTOP')
-    const sockets = Array.from({ length: atOnce }, () => connect(port, '127.0.0.1'))
-    let connected = 0
-    for (const socket of sockets) socket.on('error', () => {}).once('connect', () => (connected += 1))
-    try {
-      await until('every connection', () => connected === atOnce)
-    } finally {
-      for (const socket of sockets) socket.destroy()
-      running.kill('SIGCONT')
-    }
-  },
-)
+it.skipIf(systemAllows < atOnce)('a busy gateway queues 600 simultaneous connections', async () => {
+  const { port, running } = await startGatewayAlone()
+  running.kill('SIGSTOP')
+  const sockets = Array.from({ length: atOnce }, () => connect(port, '127.0.0.1'))
+  let connected = 0
+  for (const socket of sockets) socket.on('error', () => {}).once('connect', () => (connected += 1))
+  try {
+    await until('every connection', () => connected === atOnce)
+  } finally {
+    for (const socket of sockets) socket.destroy()
+    running.kill('SIGCONT')
+  }
+})

@@ -7,10 +7,10 @@ import { until } from '../support/until.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
 
 const perAddress = 60
-/** Refused connections that may still read their answer. */
+/** Rejected connections that may still be open to read their answer. */
 const refusedMax = 10
 const endedWithinMs = 5_000
-/** For the machine: a test's own clock and the gateway's are not the same. */
+/** Allowance for a busy machine. */
 const slackMs = 2_000
 
 let stack: Stack
@@ -25,7 +25,7 @@ interface Client {
   isEnded(): boolean
 }
 
-/** A client that keeps its own side open when the gateway ends the connection. */
+/** Opens a connection whose client side stays open after the gateway ends it. */
 function open({ url }: Part, bytes: string): Client {
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
   onTestFinished(() => void socket.destroy())
@@ -50,8 +50,8 @@ function request(method: string, path: string, visitor?: Visitor, more = ''): st
   )
 }
 
-/** Descriptors of sockets that the process holds. */
-async function socketsOf(part: Part): Promise<number> {
+/** Number of open socket descriptors of a process. */
+async function countSockets(part: Part): Promise<number> {
   const folder = `/proc/${part.process().pid}/fd`
   const targets = (await readdir(folder)).map((name) => readlink(`${folder}/${name}`).catch(() => ''))
   return (await Promise.all(targets)).filter((target) => target.startsWith('socket:')).length
@@ -62,7 +62,7 @@ const newVisitor = (part: Part) =>
 
 async function untilSockets(part: Part, most: number, withinMs: number): Promise<number> {
   const started = performance.now()
-  await until(`${most} sockets`, async () => (await socketsOf(part)) <= most)
+  await until(`${most} sockets`, async () => (await countSockets(part)) <= most)
   const tookMs = performance.now() - started
   expect(tookMs).toBeLessThan(withinMs + slackMs)
   return tookMs
@@ -71,12 +71,12 @@ async function untilSockets(part: Part, most: number, withinMs: number): Promise
 const connectBytes = 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n'
 
 describe('clients that keep their side of a connection open', () => {
-  it('hold no descriptor 5 s after their streams were ended by a revocation', async () => {
+  it('hold no descriptor 5 s after a revocation ended their streams', async () => {
     const gateway = stack.gateways[0]!
     const visitor = await newVisitor(gateway)
-    const idle = await socketsOf(gateway)
+    const idle = await countSockets(gateway)
     const streams = Array.from({ length: 40 }, () => open(gateway, request('GET', '/events', visitor)))
-    // A session has six streams; each further one ended the oldest.
+    // A session has at most six streams; each further one ends the oldest.
     await until('the streams', () => streams.every((each) => each.isEnded() || each.text().includes(': open')))
     await untilSockets(gateway, idle + 6, endedWithinMs)
     const operator = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
@@ -87,25 +87,25 @@ describe('clients that keep their side of a connection open', () => {
 
   it.each([
     ['CONNECT', connectBytes],
-    ['broken HTTP', 'no HTTP\r\n\r\n'],
+    ['malformed HTTP', 'not HTTP\r\n\r\n'],
     ['a pipelined stream', 'EVENTS'],
     ['HTTP/1.0', 'GET /livez HTTP/1.0\r\n\r\n'],
   ])('hold no descriptor 5 s after %s', async (_name, bytes) => {
     const gateway = stack.gateways[0]!
     const visitor = await newVisitor(gateway)
     const sent = bytes === 'EVENTS' ? request('GET', '/events', visitor).repeat(2) : bytes
-    const idle = await socketsOf(gateway)
+    const idle = await countSockets(gateway)
     const clients = Array.from({ length: 30 }, () => open(gateway, sent))
     await until('the answers', () => clients.every((each) => each.isEnded()))
     await untilSockets(gateway, idle, endedWithinMs)
   })
 
-  it('hold no more connections than an address may have, and a refused message is not in the log', async () => {
+  it('cannot exceed the connections per address, and a rejected message is not stored', async () => {
     const gateway = stack.gateways[0]!
     const visitor = await newVisitor(gateway)
-    const idle = await socketsOf(gateway)
+    const idle = await countSockets(gateway)
     const held = Array.from({ length: perAddress }, () => open(gateway, 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'))
-    await until('some refused', () => held.every((each) => each.isEnded() || each.text() !== ''))
+    await until('answers or rejections', () => held.every((each) => each.isEnded() || each.text() !== ''))
     const body = JSON.stringify({ clientOperationId: 'refused', body: 'Hello', contentType: 'text' })
     const more = `Idempotency-Key: refused\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`
     const refused = Array.from({ length: 100 }, () => open(gateway, request('POST', '/messages', visitor, more) + body))
@@ -113,13 +113,13 @@ describe('clients that keep their side of a connection open', () => {
     expect(refused.map((each) => each.text().slice(0, 12)).filter((line) => !/^(HTTP\/1.1 429)?$/.test(line))).toEqual(
       [],
     )
-    expect(await socketsOf(gateway)).toBeLessThanOrEqual(idle + perAddress + refusedMax)
+    expect(await countSockets(gateway)).toBeLessThanOrEqual(idle + perAddress + refusedMax)
     for (const { socket } of [...held, ...refused]) socket.destroy()
     await untilSockets(gateway, idle, endedWithinMs)
     expect(await visitor.history()).toEqual([])
   })
 
-  it('do not keep a stopping gateway from its end', async () => {
+  it('do not delay a stopping gateway', async () => {
     const gateway = await stack.addGateway({ LOG_LEVEL: 'info' })
     const visitor = await newVisitor(gateway)
     const events = request('GET', '/events', visitor)

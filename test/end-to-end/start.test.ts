@@ -34,7 +34,7 @@ async function start(env: Record<string, string> = {}): Promise<StartedProcess> 
 
 const demoFile = async (): Promise<DemoFile> => JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
 
-/** What the shell blocks of a document print, each of which begins with a comment. */
+/** Runs the shell blocks of a document that begin with a comment; returns their output. */
 async function runCommandsOf(document: string, change = (text: string) => text): Promise<string> {
   const text = await readFile(join(root, document), 'utf8')
   const blocks = [...text.matchAll(/```sh\n(#[^\n]*\n[\s\S]*?)```/g)].map(([, block = '']) => change(block))
@@ -45,7 +45,7 @@ async function runCommandsOf(document: string, change = (text: string) => text):
       .replaceAll('localhost:8081', `localhost:${ports.DEMO_PORT}`)
       .replaceAll('localhost:8090', `localhost:${ports.CORE_PORT}`)
       .replaceAll('.data/', `${dataDir}/`)
-  // One shell for all of them, as a reader would have: later commands use what earlier ones left.
+  // One shell for all blocks, because later commands use variables of earlier ones.
   return (await run('bash', ['-euo', 'pipefail', '-c', blocks.map(here).join('\n')], { cwd: root })).stdout
 }
 
@@ -68,7 +68,7 @@ beforeAll(async () => {
 afterAll(() => rm(dataDir, { recursive: true, force: true }))
 
 describe('npm start', () => {
-  it('leaves all that a newcomer needs in demo.json, for nobody else to read', async () => {
+  it('writes demo.json and credentials with file mode 600', async () => {
     const demo = await demoFile()
     expect(demo).toEqual({
       gatewayUrl: `http://localhost:${ports.GATEWAY_PORT}`,
@@ -86,19 +86,19 @@ describe('npm start', () => {
     }
   })
 
-  it('has the metrics of every part on one port', async () => {
+  it('serves the metrics of all parts on one port', async () => {
     const text = await (await fetch(`http://127.0.0.1:${ports.METRICS_PORT}/metrics`)).text()
     for (const part of ['gateway', 'core', 'delivery']) expect(text).toContain(`\nservice_${part}_`)
   })
 
-  it('prints every URL, and no secret', async () => {
+  it('prints every URL and no secret', async () => {
     const { gatewayUrl, coreUrl, origin, serviceToken, identity } = await demoFile()
     for (const url of [gatewayUrl, coreUrl, origin]) expect(service.output()).toContain(url)
     for (const secret of [serviceToken, identity.secret]) expect(service.output()).not.toContain(secret)
   })
 
   it.skipIf(!existsSync('/usr/bin/curl'))(
-    'prints a line that answers the latest conversation as an agent',
+    'prints a command that answers the latest conversation as an agent',
     async () => {
       const visitor = await newVisitor()
       await visitor.send('Is anybody there?')
@@ -114,7 +114,7 @@ describe('npm start', () => {
     },
   )
 
-  it('prints where the console is and the command that shows the session to sign in with', async () => {
+  it('prints the console URL and a command that shows the workspace session', async () => {
     const lines = service.output().split('\n')
     expect(lines.find((text) => text.includes('Console'))).toContain(`localhost:${ports.GATEWAY_PORT}/console/`)
     const command = lines.find((text) => text.includes('workspace.curl'))
@@ -123,7 +123,7 @@ describe('npm start', () => {
     expect(service.output()).not.toContain(stdout.trim())
   })
 
-  it.skipIf(!existsSync('/usr/bin/curl'))('answers the commands of the README as they are printed there', async () => {
+  it.skipIf(!existsSync('/usr/bin/curl'))('runs the commands of the README as printed', async () => {
     const stdout = await runCommandsOf('README.md')
     expect(stdout).toContain('"capabilities"')
     expect(stdout).toContain('"state":"queued"')
@@ -131,8 +131,8 @@ describe('npm start', () => {
     expect(stdout).toContain('event: message.received')
   })
 
-  it.skipIf(!existsSync('/usr/bin/curl'))('answers the commands of docs/leads.md, too', async () => {
-    // Nobody listens there, and nobody else's server is asked.
+  it.skipIf(!existsSync('/usr/bin/curl'))('runs the commands of docs/leads.md as printed', async () => {
+    // A closed local port, so that no public server is called.
     const here = `http://127.0.0.1:${await freePort()}/leads`
     const stdout = await runCommandsOf('docs/leads.md', (text) => text.replace('https://example.com/leads', here))
     const [created = '', retried = ''] = stdout.replaceAll('}{', '}\n{').split('\n')
@@ -140,7 +140,7 @@ describe('npm start', () => {
     expect(['AttemptNotRetryable', undefined]).toContain(JSON.parse(retried).code)
   })
 
-  it('finds all data again after Ctrl-C, which leaves nothing running', async () => {
+  it('stops its engine on Ctrl-C and keeps all data for the next start', async () => {
     const visitor = await newVisitor()
     await visitor.send('Keep this')
     const before = await visitor.history()
@@ -155,7 +155,7 @@ describe('npm start', () => {
     expect((await visitor.send('And this')).body.sequence).toBe(2)
   })
 
-  it('keeps every acknowledged message when it is killed', async () => {
+  it('keeps every acknowledged message after SIGKILL', async () => {
     const visitor = await newVisitor()
     const stream = await visitor.openStream()
     for (let index = 0; index < 30; index += 1) await visitor.sendUntilAccepted(`message ${index}`)
@@ -172,7 +172,7 @@ describe('npm start', () => {
     ['DEMO_PORT', '-1'],
     ['LOG_LEVEL', 'chatty'],
     ['GRANT_LIFETIME_SECONDS', '-7'],
-  ])('does not start with a bad %s, and says what is allowed', async (setting, value) => {
+  ])('does not start with an invalid %s and prints what is allowed', async (setting, value) => {
     const env = { ...ports, DATA_DIR: join(dataDir, 'other'), [setting]: value }
     const failed = await startProcess({ entry: 'dev/start.ts', name: 'npm start', env })
     expect(await failed.exited).toEqual({ code: 1, signal: null })
@@ -181,8 +181,8 @@ describe('npm start', () => {
   })
 })
 
-describe('the parts, started apart', () => {
-  it('find each other in a data folder that neither has used before, whichever comes first', async () => {
+describe('core and gateway started separately', () => {
+  it('find each other in a new data folder, even if the gateway starts first', async () => {
     const folder = join(dataDir, 'apart')
     const [corePort, gatewayPort] = [await freePort(), await freePort()]
     const env = { DATA_DIR: folder, LOG_LEVEL: 'warn', CORE_PORT: `${corePort}`, GATEWAY_PORT: `${gatewayPort}` }

@@ -50,7 +50,7 @@ function send(body: string, traceparent: string, via = trusting.url) {
   })
 }
 
-it('a send is one trace, from the caller over gateway and core to the database', async () => {
+it('a send is one trace from the caller through gateway and core to the database', async () => {
   const traceparent = newTraceparent()
   const { status } = await send('Do you ship to Graz?', traceparent)
   expect(status).toBe(202)
@@ -76,7 +76,7 @@ it('a send is one trace, from the caller over gateway and core to the database',
   expect(insert.attributes).toMatchObject({ 'db.system.name': 'mongodb', 'db.collection.name': 'events' })
 })
 
-it('sends that go together go on with the trace of one of them, and link to the others', async () => {
+it('a batch of sends continues the trace of one send and links to the others', async () => {
   const core = stack.cores[0]!.process()
   core.kill('SIGSTOP')
   const traceparents = Array.from({ length: 5 }, newTraceparent)
@@ -98,7 +98,7 @@ it('sends that go together go on with the trace of one of them, and link to the 
   }
 })
 
-async function askForDelivery(query: string) {
+async function requestDelivery(query: string) {
   const { leads } = operatorOf(stack.cores[0]!.url, stack.demo.serviceToken)
   const { workspaceId, workspaceSession } = stack.demo
   const destinationUrl = `${receiver.http}/200?${query}`
@@ -117,7 +117,7 @@ async function askForDelivery(query: string) {
   }
 }
 
-/** The claim that an attempt is linked to, as the core serves it. */
+/** The core's span of the claim that an attempt links to. */
 async function claimOf(attempt: CollectedSpan) {
   const [link] = attempt.links!
   const claim = await collector.span('claim deliveries', (span) => span.spanId === link!.spanId)
@@ -125,16 +125,16 @@ async function claimOf(attempt: CollectedSpan) {
   return collector.span('service.lead.v1.LeadService/ClaimDeliveries', childOf(call, server))
 }
 
-it('a lead that waits in the queue is one trace too, with a link to the claim that took it', async () => {
-  const { span } = await askForDelivery('queued')
+it('a queued lead is one trace with a link to its claim', async () => {
+  const { span } = await requestDelivery('queued')
   expect(collector.spans.filter(({ name }) => name === 'attempt')).toEqual([])
   await startDeliveryWorker(stack, env)
   const served = await claimOf(await span('attempt'))
   expect((await collector.span('take deliveries', childOf(served))).service).toBe('service-core')
 })
 
-it('a lead is one trace from the request for its delivery to the attempt, of which the destination hears nothing', async () => {
-  const { received, span } = await askForDelivery('traced')
+it('a lead is one trace from the delivery request to the attempt, without traceparent to the destination', async () => {
+  const { received, span } = await requestDelivery('traced')
   const { headers } = await received()
   expect(headers).not.toHaveProperty('traceparent')
 
@@ -152,7 +152,7 @@ it('a lead is one trace from the request for its delivery to the attempt, of whi
   expect(await span('insert deliveries')).toMatchObject({ service: 'service-core', kind: client })
 })
 
-it('a trace is not taken from a caller where no proxy is trusted', async () => {
+it('traceparent of a caller is ignored if no proxy is trusted', async () => {
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '100' }
   const open = await stack.addGateway(env)
   const before = collector.spans.length
@@ -163,7 +163,7 @@ it('a trace is not taken from a caller where no proxy is trusted', async () => {
   expect(request.parentSpanId ?? '').toBe('')
 })
 
-it('no span bears a body, an id of a person, a credential or a destination', () => {
+it('no span contains a body, a visitor’s id, a credential or a destination', () => {
   const { sessionId, conversationId, accessGrant } = visitor.session
   const all = JSON.stringify(collector.spans)
   for (const text of ['Graz', 'together', 'zoe@', sessionId, conversationId, accessGrant, receiver.http, 'whsec_']) {
@@ -171,11 +171,11 @@ it('no span bears a body, an id of a person, a credential or a destination', () 
   }
 })
 
-it('a gateway without an endpoint makes no spans, and passes none on', async () => {
+it('a gateway without an endpoint creates no spans and does not forward traceparent', async () => {
   const plain = await stack.addGateway({ TRUST_PROXY: '1' })
   const traceparent = newTraceparent()
   expect((await send('Off', traceparent, plain.url)).status).toBe(202)
-  // The core behind it traces, and would have been told.
+  // The core traces. If the gateway forwarded traceparent, the core would report a span.
   await send('On', newTraceparent())
   await new Promise((resolve) => setTimeout(resolve, 500))
   expect(collector.spans.filter(({ traceId }) => traceId === traceparent.split('-')[1])).toEqual([])
