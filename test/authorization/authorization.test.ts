@@ -29,11 +29,11 @@ afterAll(async () => {
   await client.close()
 })
 
-const walk = (some: Operation[], which: 'wrong' | 'right') =>
-  walkRoutes(stack.gateways[0]!.url, some, world, ({ name }) => (name === 'itself') === (which === 'right'))
+const walk = (selected: Operation[], which: 'unauthorized' | 'authorized') =>
+  walkRoutes(stack.gateways[0]!.url, selected, world, ({ name }) => (name === 'itself') === (which === 'authorized'))
 
-/** What is written of anybody, but for the notes that cores leave each other. */
-async function everything(): Promise<Record<string, string>> {
+/** Hashes of all stored documents, except the cores' wake-ups. */
+async function databaseState(): Promise<Record<string, string>> {
   const collections = await client.db(database.name).collections()
   const documents = await Promise.all(
     collections
@@ -48,27 +48,27 @@ async function everything(): Promise<Record<string, string>> {
   return Object.fromEntries(documents.flat())
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document says what it says
+// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is untyped
 const needs = (credential: string | undefined) => (operation: any) =>
   credential === undefined
     ? operation.description.security.length === 0
     : operation.description.security[0]?.[credential] !== undefined
 
-it('nobody gets in where they do not belong, and nothing is changed by trying', { timeout: 180_000 }, async () => {
+it('unauthorized callers are rejected and change nothing', { timeout: 180_000 }, async () => {
   const scoped = operations.filter((operation) => !needs(undefined)(operation))
-  const before = await everything()
-  const refused = await walk(scoped, 'wrong')
-  expect(await everything()).toEqual(before)
-  const through = [...refused].flatMap(([route, row]) =>
-    Object.entries(row).flatMap(([party, answer]) => (answer === 'answered' ? [`${route} lets through ${party}`] : [])),
+  const before = await databaseState()
+  const rejected = await walk(scoped, 'unauthorized')
+  expect(await databaseState()).toEqual(before)
+  const leaks = [...rejected].flatMap(([route, row]) =>
+    Object.entries(row).flatMap(([party, answer]) => (answer === 'answered' ? [`${route} accepts ${party}`] : [])),
   )
-  expect(through).toEqual([])
-  const cases = [...refused.values()].reduce((sum, row) => sum + Object.keys(row).length, 0)
+  expect(leaks).toEqual([])
+  const cases = [...rejected.values()].reduce((sum, row) => sum + Object.keys(row).length, 0)
   expect(cases).toBeGreaterThan(200)
 
-  const allowed = await walk(operations, 'right')
-  const merged = (some: Operation[]) =>
-    new Map([...names(some)].map((name): [string, Row] => [name, { ...refused.get(name), ...allowed.get(name) }]))
+  const allowed = await walk(operations, 'authorized')
+  const merged = (selected: Operation[]) =>
+    new Map([...names(selected)].map((name): [string, Row] => [name, { ...rejected.get(name), ...allowed.get(name) }]))
   const open = operations.filter(needs(undefined))
   const document = authorizationDocument({
     visitors: merged(operations.filter(needs('accessGrant'))),
@@ -79,5 +79,5 @@ it('nobody gets in where they do not belong, and nothing is changed by trying', 
   await expect(document).toMatchFileSnapshot('../../docs/authorization.md')
 })
 
-const names = (some: Operation[]) =>
-  some.map(({ method, path }) => `${method} ${path.replace('/api/integrations/v1/widget', '')}`)
+const names = (selected: Operation[]) =>
+  selected.map(({ method, path }) => `${method} ${path.replace('/api/integrations/v1/widget', '')}`)

@@ -1,23 +1,23 @@
 import type { Row } from './matrix.ts'
 
-/** docs/authorization.md, from what the walks have found. */
+/** Generates docs/authorization.md from the results of the walks. */
 export function authorizationDocument(tables: {
   visitors: Map<string, Row>
   operators: Map<string, Row>
   open: Map<string, Row>
   methods: Map<string, Row>
 }): string {
-  return `# Who gets what
+  return `# Authorization
 
-Every route of the public API and every method of the internal services, with each party that has no business there. A test makes
-these calls and writes this page from what came back (\`npm run docs:authorization\`); it also looks that none of the refused ones has changed a
-record. What each code means stands in [errors](errors.md), what is defended against whom in [security](security.md).
+Every route of the public API and every method of the internal services, with the answer to each unauthorized caller. A test makes
+these calls and writes this page from the answers (\`npm run docs:authorization\`). It also checks that no rejected call changed
+a record. See [errors](errors.md) for the codes and [security](security.md) for the threats.
 
 ## Visitors' routes
 
-Below \`/api/integrations/v1/widget\`. *Another session* and *another workspace* bring a good grant of their own and name somebody else's things; where a
-route names nothing, there is nothing to try (–). *Itself* is the visitor whose grant it is: what it is refused is refused for the request, which brings no
-real assertion and asks for forms that are not advertised.
+Below \`/api/integrations/v1/widget\`. *Another session* and *another workspace* have a valid grant and name another visitor's
+resources; routes that name none are not called (–). *Itself* is the visitor of the grant. It gets errors only where the request is invalid: it sends no
+real assertion and uses forms that are not advertised.
 
 ${tableOf(tables.visitors)}
 
@@ -33,15 +33,15 @@ ${tableOf(tables.operators)}
 
 ## Internal methods
 
-All need a service token or a workspace session with the scope that is named. The gateway's \`/rpc\` passes on the ones that operators may call, with a
-workspace session only. \`visitors:act\` is the gateways' own and \`deliveries:work\` the delivery workers': no workspace session holds them,
+All need a service token or a workspace session with the named scope. The gateway's \`/rpc\` forwards those that operators may call, with a
+workspace session only. \`visitors:act\` is for gateways only and \`deliveries:work\` for delivery workers only: a workspace session never gets them,
 whatever it claims.
 
 ${tableOf(tables.methods)}
 `
 }
 
-/** Columns are parties; those of which every cell is the same are told in a sentence. */
+/** Columns are parties. A party with the same result everywhere gets a sentence instead. */
 function tableOf(rows: Map<string, Row>): string {
   const parties = [...new Set([...rows.values()].flatMap(Object.keys))]
   const cells = (party: string) => [...rows.values()].map((row) => row[party] ?? '–')

@@ -3,18 +3,18 @@ import { createKeyring } from '../../core/keys/keyring.ts'
 import { dataFolderSecrets, parseSecretKeys } from '../../core/secrets.ts'
 
 export interface GrantChange {
-  /** Undefined takes a claim away. */
+  /** Undefined removes a claim. */
   claims?: Record<string, unknown>
   header?: Record<string, unknown>
-  /** Left out: the service's own key. */
+  /** Default: the service's own key. */
   key?: Uint8Array
 }
 
 /**
- * Grants signed with the very key of the stack whose data folder this is: what is wrong with them is what the test changes,
- * and never the signature.
+ * Signs changed grants with the stack's own key, so that only the changed part is invalid, not the
+ * signature.
  */
-export async function grantForger(dataDir: string) {
+export async function createGrantForger(dataDir: string) {
   const { secretKeys } = await dataFolderSecrets(dataDir)
   const { kid, key: own } = createKeyring(parseSecretKeys(secretKeys)).current('access-grant')
 

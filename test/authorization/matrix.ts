@@ -5,54 +5,54 @@ import type { Things, World } from './world.ts'
 
 export const WIDGET = '/api/integrations/v1/widget'
 
-/** Somebody who calls: with what, and about whose things. */
+/** A caller: its credential, and whose resources its requests name. */
 interface Party {
   name: string
-  /** Undefined: no `Authorization`. */
+  /** Undefined: no `Authorization` header. */
   token: (world: World) => Promise<string | undefined> | string | undefined
   origin?: string
-  /** Whose things the request names; the caller's own otherwise. */
+  /** Whose resources the request names; the caller's own by default. */
   about?: 'theirs'
 }
 
-const ended = Math.floor(Date.now() / 1000) - 60
+const expiredAt = Math.floor(Date.now() / 1000) - 60
 const mine = ({ mine: { visitor } }: World): string => visitor.session.accessGrant
 const otherKey = new Uint8Array(32).fill(5)
 
-/** What can be wrong with a visitor's grant. The last one is right. */
+/** Callers of visitors' routes. Only the last one is authorized. */
 export const visitorParties: Party[] = [
-  { name: 'nobody', token: () => undefined },
-  { name: 'no token', token: () => 'a.b.c' },
+  { name: 'no credential', token: () => undefined },
+  { name: 'a malformed token', token: () => 'a.b.c' },
   { name: 'another key', token: (world) => world.forge(mine(world), { key: otherKey }) },
   { name: 'another audience', token: (world) => world.forge(mine(world), { claims: { aud: 'service.workspace' } }) },
   { name: 'another type', token: (world) => world.forge(mine(world), { header: { typ: 'service-token+jwt' } }) },
   { name: 'a workspace session', token: (world) => world.workspaceSession() },
   { name: 'a service token', token: ({ serviceToken }) => serviceToken },
-  { name: 'a session that nobody has', token: (world) => world.forge(mine(world), { claims: { sid: 'ses_other' } }) },
-  { name: 'another page', token: mine, origin: 'https://evil.example' },
+  { name: 'an unknown session', token: (world) => world.forge(mine(world), { claims: { sid: 'ses_other' } }) },
+  { name: 'another origin', token: mine, origin: 'https://evil.example' },
   {
-    name: 'a grant of another page',
+    name: 'a grant for another origin',
     token: (world) => world.forge(mine(world), { claims: { org: 'https://evil.example' } }),
   },
-  { name: 'a grant that ended', token: (world) => world.forge(mine(world), { claims: { exp: ended } }) },
-  { name: 'a closed session', token: ({ over }) => over.closed },
-  { name: 'a revoked session', token: ({ over }) => over.revoked },
-  { name: 'a banned visitor', token: ({ over }) => over.banned },
-  { name: 'a disabled connection', token: ({ over }) => over.disabled },
+  { name: 'an expired grant', token: (world) => world.forge(mine(world), { claims: { exp: expiredAt } }) },
+  { name: 'a closed session', token: ({ ended }) => ended.closed },
+  { name: 'a revoked session', token: ({ ended }) => ended.revoked },
+  { name: 'a banned visitor', token: ({ ended }) => ended.banned },
+  { name: 'a disabled connection', token: ({ ended }) => ended.disabled },
   { name: 'another session', token: mine, about: 'theirs' },
   { name: 'another workspace', token: ({ elsewhereGrant }) => elsewhereGrant, about: 'theirs' },
   { name: 'itself', token: mine },
 ]
 
-/** What can be wrong with a workspace session. The last one is right. */
+/** Callers of operators' routes. Only the last one is authorized. */
 export const operatorParties: Party[] = [
-  { name: 'nobody', token: () => undefined },
-  { name: 'no token', token: () => 'a.b.c' },
+  { name: 'no credential', token: () => undefined },
+  { name: 'a malformed token', token: () => 'a.b.c' },
   { name: 'another key', token: ({ workspaceSession }) => workspaceSession({ key: otherKey }) },
   { name: 'another audience', token: ({ workspaceSession }) => workspaceSession({ claims: { aud: 'service.core' } }) },
   { name: 'a visitor’s grant', token: mine },
   { name: 'a service token', token: ({ serviceToken }) => serviceToken },
-  { name: 'a session that ended', token: ({ workspaceSession }) => workspaceSession({ claims: { exp: ended } }) },
+  { name: 'an expired session', token: ({ workspaceSession }) => workspaceSession({ claims: { exp: expiredAt } }) },
   {
     name: 'another scope',
     token: ({ workspaceSession }) => workspaceSession({ claims: { scope: 'leads:read leads:write' } }),
@@ -61,10 +61,13 @@ export const operatorParties: Party[] = [
   { name: 'itself', token: ({ workspaceSession }) => workspaceSession() },
 ]
 
-/** What a party got: a code, or `answered`. */
+/** Result by party: an error code or `answered`. */
 export type Row = Record<string, string>
 
-/** Of each route, what each party gets. A route whose request names nothing of anybody is not asked about others’ things. */
+/**
+ * Calls each route as each party. Skips calls about another visitor's resources if the route's
+ * request names none.
+ */
 export async function walkRoutes(
   gatewayUrl: string,
   operations: Operation[],
@@ -75,11 +78,11 @@ export async function walkRoutes(
   for (const { method, path, description } of operations) {
     const name = `${method} ${path.replace(WIDGET, '')}`
     const requestOf = routeRequests[name]
-    if (requestOf === undefined) throw new Error(`${name} is not known to this test`)
+    if (requestOf === undefined) throw new Error(`${name} has no request in routes.ts`)
     const row: Row = {}
     for (const party of partiesOf(description).filter(wanted)) {
       const { path: target, body, contentType } = requestOf(party.about === 'theirs' ? world.theirs : world.mine)
-      if (party.about === 'theirs' && !namesSomebody(requestOf, world)) continue
+      if (party.about === 'theirs' && !namesResources(requestOf, world)) continue
       const token = await party.token(world)
       row[party.name] = await answerTo(`${gatewayUrl}${target.startsWith('/api/') ? '' : WIDGET}${target}`, {
         method,
@@ -98,14 +101,14 @@ export async function walkRoutes(
   return rows
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document says what it says
+// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is untyped
 function partiesOf({ security }: any): Party[] {
   if (security[0]?.workspaceSession) return operatorParties
   if (security[0]?.accessGrant) return visitorParties
-  return visitorParties.filter(({ name }) => name === 'nobody' || name === 'another page')
+  return visitorParties.filter(({ name }) => name === 'no credential' || name === 'another origin')
 }
 
-function namesSomebody(requestOf: (things: Things) => object, { mine: own, theirs }: World): boolean {
+function namesResources(requestOf: (things: Things) => object, { mine: own, theirs }: World): boolean {
   const ids = /(ses|cmd|scr)_\w+|"renewalToken"/
   return ids.test(JSON.stringify(requestOf(theirs))) && own !== theirs
 }
@@ -114,13 +117,13 @@ async function answerTo(
   url: string,
   { body, ...rest }: { method: string; body: unknown; headers: Record<string, string> },
 ): Promise<string> {
-  const leave = new AbortController()
+  const abort = new AbortController()
   const response = await fetch(url, {
     ...rest,
-    ...(body === undefined ? {} : { body: body instanceof Uint8Array ? body : JSON.stringify(body) }),
-    signal: leave.signal,
+    body: body instanceof Uint8Array ? body : JSON.stringify(body),
+    signal: abort.signal,
   })
   if (response.status >= 400) return ((await response.json()) as { code: string }).code
-  leave.abort()
+  abort.abort()
   return 'answered'
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { imageOf } from '../support/images.ts'
 import type { Things } from './world.ts'
 
-/** A request about one visitor's things; whose credentials go with it is the matrix's business. */
+/** A request that names one visitor's resources. The caller adds credentials. */
 export interface RouteRequest {
   path: string
   body?: unknown
@@ -12,8 +12,8 @@ export interface RouteRequest {
 const operation = () => ({ clientOperationId: randomUUID(), body: 'Hello', contentType: 'text' })
 
 /**
- * A good request of each route of the API's document. A new route needs a line here: then it is known what each party gets
- * from it.
+ * A valid request for each route of the OpenAPI document. A new route needs an entry, so that the
+ * test covers it.
  */
 export const routeRequests: Record<string, (things: Things) => RouteRequest> = {
   'GET /config/{publicSiteKey}': ({ siteKey }) => ({ path: `/config/${siteKey}` }),

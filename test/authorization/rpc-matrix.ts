@@ -8,7 +8,7 @@ import type { Row } from './matrix.ts'
 
 const everyScope = [...operatorScopes, 'visitors:act', 'deliveries:work']
 
-/** Of each internal method, what each caller gets. */
+/** Calls each internal method as each caller. */
 export async function walkMethods(cores: TestCores): Promise<Map<string, Row>> {
   const session = await cores.newSession()
   const things = await thingsOf(cores, session.sessionId, session.conversationId)
@@ -16,16 +16,16 @@ export async function walkMethods(cores: TestCores): Promise<Map<string, Row>> {
   const operator = (claims: object, more: object = {}) =>
     signWorkspaceSession({ claims: { wid: things.workspaceId, scope: everyScope.join(' '), ...claims }, ...more })
   const service = (scopes: string[], lifetime?: number) =>
-    cores.core.access.issue({ subject: 'test', scopes, ...(lifetime === undefined ? {} : { lifetime }) })
+    cores.core.access.issue({ subject: 'test', scopes, lifetime })
 
   const callers: Record<string, (method: DescMethod) => Promise<string | undefined> | string> = {
-    nobody: async () => undefined,
-    'no token': () => 'a.b.c',
+    'no credential': async () => undefined,
+    'a malformed token': () => 'a.b.c',
     'another key': () => operator({}, { key: new Uint8Array(32).fill(5) }),
     'another audience': () => operator({ aud: 'service.widget.public-api' }),
     'a visitor’s grant': () => session.accessGrant,
-    'a session that ended': () => operator({ exp: Math.floor(Date.now() / 1000) - 31 }),
-    'a service token that ended': (method) => service([getOption(method, scope)], -1),
+    'an expired session': () => operator({ exp: Math.floor(Date.now() / 1000) - 31 }),
+    'an expired service token': (method) => service([getOption(method, scope)], -1),
     'every other scope': (method) => operator({ scope: others(method).join(' ') }),
     'a service token with every other scope': (method) => service(others(method)),
     'another workspace': () => operator({ wid: elsewhere }),
@@ -37,7 +37,7 @@ export async function walkMethods(cores: TestCores): Promise<Map<string, Row>> {
       const given = await token(method)
       const authorization = given === undefined ? undefined : `Bearer ${given}`
       const answer = await call(cores, method, requests[name]?.(things) ?? {}, authorization)
-      // The Connect code, then the public one.
+      // The answer is the Connect code, then the public code.
       row[caller] = answer === 'ok' ? 'answered' : answer.split(' ').at(-1)!
     }
     rows.set(name, row)

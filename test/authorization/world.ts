@@ -6,9 +6,9 @@ import { type Operator, operatorOf } from '../support/operator.ts'
 import type { Stack } from '../support/stack.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
 import { signWorkspaceSession } from '../support/workspace-session.ts'
-import { grantForger } from './forged-grants.ts'
+import { createGrantForger } from './forged-grants.ts'
 
-/** A visitor with something of everything that a route can name. */
+/** A visitor with one of each resource that a route can name. */
 export interface Things {
   visitor: Visitor
   navigationId: string
@@ -24,18 +24,18 @@ export interface World {
   mine: Things
   /** Another visitor of the same site. */
   theirs: Things
-  forge: Awaited<ReturnType<typeof grantForger>>
-  /** Grants of sessions that are over, by how. */
-  over: Record<'closed' | 'revoked' | 'banned' | 'disabled', string>
-  /** Of another workspace, on the same origin. */
+  forge: Awaited<ReturnType<typeof createGrantForger>>
+  /** Grants of ended sessions, by reason. */
+  ended: Record<'closed' | 'revoked' | 'banned' | 'disabled', string>
+  /** Grant of another workspace on the same origin. */
   elsewhereGrant: string
-  /** A workspace session as whoever signs operators in makes it. */
+  /** Signs a workspace session, with the service's own key by default. */
   workspaceSession(change?: { claims?: object; key?: Uint8Array }): Promise<string>
   serviceToken: string
   workspaceId: string
 }
 
-/** Two visitors, another workspace, and sessions that ended in each way there is. */
+/** Creates two visitors, another workspace, and a session ended in each possible way. */
 export async function newWorld(stack: Stack): Promise<World> {
   const { demo, dataDir, gateways, cores } = stack
   const { origin, siteKey, workspaceId, serviceToken } = demo
@@ -61,8 +61,8 @@ export async function newWorld(stack: Stack): Promise<World> {
     origin,
     mine: await newThings(operator, await newVisitor(), workspaceId, siteKey),
     theirs: await newThings(operator, await newVisitor(), workspaceId, siteKey),
-    forge: await grantForger(dataDir),
-    over: {
+    forge: await createGrantForger(dataDir),
+    ended: {
       closed: closed.session.accessGrant,
       revoked: revoked.session.accessGrant,
       banned: banned.session.accessGrant,

@@ -11,8 +11,8 @@ import { startVisitor } from '../support/visitor.ts'
 import { fuzz } from './fuzz.ts'
 
 const database = testDatabase()
-/** Far beyond what a thousand requests may need, and less than what they would leave behind if each was kept. */
-const growthMaxMiB = 400
+/** More than normal requests need, less than a leak of every request would take. */
+const maxGrowthMiB = 400
 let stack: Stack
 
 beforeAll(async () => {
@@ -20,20 +20,20 @@ beforeAll(async () => {
 })
 
 describe('hostile input', { timeout: 300_000 }, () => {
-  it('gets nothing back but answers of the contract', async () => {
+  it('gets only answers that the contract allows', async () => {
     const before = await memoryOf(stack)
-    const report = await fuzz({ stack, seed: 1, casesEach: 10, goesOn: (round) => round === 0 })
+    const report = await fuzz({ stack, seed: 1, casesEach: 10, shouldContinue: (round) => round === 0 })
     expect(report.findings.slice(0, 20)).toEqual([])
     expect(report.routes).toBeGreaterThan(18)
     expect(report.methods).toBeGreaterThan(55)
-    // Some of it is good and gets far; without that the rest would say little.
+    // Proves that the requests are diverse and some are valid.
     for (const status of [200, 201, 202, 204, 400, 401, 403, 404, 409, 413, 415])
       expect(report.statuses[status] ?? 0, `answers with ${status}`).toBeGreaterThan(0)
     const after = await memoryOf(stack)
-    for (const [name, held] of Object.entries(before)) expect(after[name]! - held, name).toBeLessThan(growthMaxMiB)
+    for (const [name, held] of Object.entries(before)) expect(after[name]! - held, name).toBeLessThan(maxGrowthMiB)
   })
 
-  it('writes no line of its own into an event stream', async () => {
+  it('cannot inject lines into an event stream', async () => {
     const { origin, siteKey, serviceToken } = stack.demo
     const gatewayUrl = stack.gateways[0]!.url
     const operator = operatorOf(stack.cores[0]!.url, serviceToken)
@@ -42,8 +42,8 @@ describe('hostile input', { timeout: 300_000 }, () => {
     await visitor.send('Hello')
     const texts = nastyTexts.filter((text) => text.isWellFormed() && text.length < 1000)
 
-    // What the rules refuse does not get in; what they let in must not get out as anything but data.
-    const tries = texts.flatMap((text) => {
+    // Some texts are rejected. Accepted texts must appear as data only.
+    const calls = texts.flatMap((text) => {
       const agent = { displayName: text, avatarUrl: `https://shop.example/${text}` }
       return [
         visitor.send(text),
@@ -55,18 +55,18 @@ describe('hostile input', { timeout: 300_000 }, () => {
         operator.commands.requestScreenshot({ sessionId, purpose: text }),
       ]
     })
-    const outcomes = await Promise.allSettled(tries)
+    const outcomes = await Promise.allSettled(calls)
     expect(outcomes.filter(({ status }) => status === 'fulfilled').length).toBeGreaterThan(texts.length)
     await visitor.send('The end')
 
-    const leave = new AbortController()
+    const abort = new AbortController()
     const response = await fetch(`${gatewayUrl}/api/integrations/v1/widget/events?afterSequence=0`, {
       headers: {
         origin,
         'x-service-widget-version': '1.0',
         authorization: `Bearer ${visitor.session.accessGrant}`,
       },
-      signal: leave.signal,
+      signal: abort.signal,
     })
     let stream = ''
     const reading = (async () => {
@@ -75,10 +75,10 @@ describe('hostile input', { timeout: 300_000 }, () => {
     })().catch(() => {})
     await until('the whole stream', async () => stream.includes('"The end"'))
     await delay(50)
-    leave.abort()
+    abort.abort()
     await reading
 
-    // Whatever ends a line for any reader of the format, or of text.
+    // Splits at every line break that a stream parser or a text reader may accept.
     const lines = stream.split(/\r\n|[\r\n\0]/)
     for (const line of lines)
       expect(line).toMatch(/^(|: .*|retry: \d+|id: [\w-]+-\d+|event: [a-z.]+|data: \{"sequence":\d+,.*\})$/su)

@@ -2,19 +2,19 @@ import fc from 'fast-check'
 import { servedMethods } from '../../core/test-operator-calls.ts'
 import { type DocumentCheck, loadDocument } from '../conformance/document-check.ts'
 import type { Stack } from '../support/stack.ts'
-import { brokenOffProblems, routeProblems, rpcProblems } from './judgements.ts'
+import { resetProblems, routeProblems, rpcProblems } from './answer-checks.ts'
 import { bytesOf, sendRaw } from './raw-client.ts'
 import { operationsOf, routeCases, strangeRequests } from './route-cases.ts'
 import { rpcCases } from './rpc-cases.ts'
 import { createRpcClient } from './rpc-client.ts'
-import { mendSite, newScene } from './scene.ts'
+import { newScene, restoreSite } from './scene.ts'
 
 export interface Finding {
-  /** `POST …/messages` or the method's name. */
+  /** Route, for example `POST …/messages`, or method name. */
   where: string
   seed: number
   problems: string[]
-  /** To be sent again. */
+  /** The request, for reproduction. */
   request: string
 }
 
@@ -22,7 +22,7 @@ export interface FuzzReport {
   routes: number
   methods: number
   cases: number
-  /** How many answers had which status. */
+  /** Number of answers by status. */
   statuses: Record<string, number>
   findings: Finding[]
 }
@@ -30,16 +30,16 @@ export interface FuzzReport {
 export interface FuzzOptions {
   stack: Stack
   seed: number
-  /** For each route and each method in a round. */
+  /** Cases per round for each route and method. */
   casesEach: number
-  /** Asked before each round. */
-  goesOn: (round: number) => boolean | Promise<boolean>
+  /** Called before each round. */
+  shouldContinue: (round: number) => boolean | Promise<boolean>
 }
 
-const atOnce = 16
+const concurrency = 16
 
-/** Sends what nobody should send to every route of a gateway and every method of a core, and judges what comes back. */
-export async function fuzz({ stack, seed, casesEach, goesOn }: FuzzOptions): Promise<FuzzReport> {
+/** Sends hostile requests to every route of a gateway and method of a core; checks the answers. */
+export async function fuzz({ stack, seed, casesEach, shouldContinue }: FuzzOptions): Promise<FuzzReport> {
   const gatewayUrl = stack.gateways[0]!.url
   const document = await loadDocument(gatewayUrl)
   const operations = operationsOf(await (await fetch(`${gatewayUrl}/docs/openapi.json`)).json())
@@ -53,16 +53,16 @@ export async function fuzz({ stack, seed, casesEach, goesOn }: FuzzOptions): Pro
     findings: [],
   }
 
-  /** One case: its problems, or what kept it from an answer. */
-  async function judge(where: string, caseSeed: number, request: string, run: () => Promise<[number, string[]]>) {
+  /** Runs one case and records its status and problems. */
+  async function runCase(where: string, caseSeed: number, request: string, run: () => Promise<[number, string[]]>) {
     const [status, problems] = await run().catch((error: Error): [number, string[]] => [0, [error.message]])
     report.cases += 1
     report.statuses[status] = (report.statuses[status] ?? 0) + 1
     if (problems.length > 0) report.findings.push({ where, seed: caseSeed, problems, request })
   }
 
-  /** Each route has a session of its own, which its cases may end. */
-  async function routeWork(roundSeed: number) {
+  /** Each route gets its own session, because its cases may end it. */
+  async function routeJobs(roundSeed: number) {
     const scenes = await Promise.all([...operations, undefined].map(() => newScene(stack)))
     return [
       ...operations.map((operation, index) => ({
@@ -73,32 +73,32 @@ export async function fuzz({ stack, seed, casesEach, goesOn }: FuzzOptions): Pro
     ].flatMap(({ where, cases }, index) =>
       fc.sample(cases, { seed: roundSeed + index, numRuns: casesEach }).map((request) => () => {
         const bytes = bytesOf(request)
-        return judge(where, roundSeed, shown(bytes), () => askGateway(gatewayUrl, document, request, bytes))
+        return runCase(where, roundSeed, shown(bytes), () => askGateway(gatewayUrl, document, request, bytes))
       }),
     )
   }
 
-  async function rpcWork(roundSeed: number) {
+  async function rpcJobs(roundSeed: number) {
     const scene = await newScene(stack)
     return methods.flatMap((method, index) =>
       fc
         .sample(rpcCases(method, scene), { seed: roundSeed + 1000 + index, numRuns: casesEach })
         .map((request) => () => {
           const written = `${JSON.stringify(request.headers)} ${shown(Buffer.from(request.body))}`
-          return judge(`${method.parent.name}.${method.name}`, roundSeed, written, async () => {
+          return runCase(`${method.parent.name}.${method.name}`, roundSeed, written, async () => {
             const answer = await client.call(request).catch((error: Error) => error)
-            if (answer instanceof Error) return [0, brokenOffProblems(request, answer)]
+            if (answer instanceof Error) return [0, resetProblems(request, answer)]
             return [answer.status, rpcProblems(answer)]
           })
         }),
     )
   }
 
-  for (let round = 0; await goesOn(round); round += 1) {
+  for (let round = 0; await shouldContinue(round); round += 1) {
     const roundSeed = seed + round * 10_000
-    await mendSite(stack)
-    await inParallel(await routeWork(roundSeed))
-    await inParallel(await rpcWork(roundSeed))
+    await restoreSite(stack)
+    await inParallel(await routeJobs(roundSeed))
+    await inParallel(await rpcJobs(roundSeed))
   }
   client.close()
   return report
@@ -117,7 +117,7 @@ async function askGateway(
 async function inParallel(work: (() => Promise<void>)[]) {
   const queue = work.values()
   await Promise.all(
-    Array.from({ length: atOnce }, async () => {
+    Array.from({ length: concurrency }, async () => {
       for (const each of queue) await each()
     }),
   )

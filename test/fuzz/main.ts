@@ -1,4 +1,4 @@
-// npm run fuzz -- --seed 7 --minutes 10
+// `npm run fuzz -- --seed 7 --minutes 10`
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startVitest } from 'vitest/node'

@@ -4,9 +4,9 @@ import fc from 'fast-check'
 import { nastyTexts } from '../support/nasty-values.ts'
 import type { KnownValues } from './schema-values.ts'
 
-const depthMax = 4
+const maxDepth = 4
 
-/** Messages of a protobuf type, in the JSON form of protobuf. */
+/** Generates messages of a protobuf type, in protobuf JSON. */
 export function messagesOf(message: DescMessage, known: KnownValues, depth = 0): fc.Arbitrary<object> {
   if (message.typeName === 'google.protobuf.Timestamp') return fc.constant('2029-01-01T00:00:00Z') as never
   const members = message.members.map((member) => {
@@ -19,7 +19,7 @@ export function messagesOf(message: DescMessage, known: KnownValues, depth = 0):
 }
 
 function fieldOf(field: DescField, known: KnownValues, depth: number): fc.Arbitrary<object> {
-  if (depth > depthMax) return fc.constant({})
+  if (depth > maxDepth) return fc.constant({})
   const given = known[field.jsonName]
   const own = fieldValues(field, known, depth)
   const value = given === undefined ? own : fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...given) }, own)
@@ -57,7 +57,7 @@ function scalarsOf(type: ScalarType): fc.Arbitrary<unknown> {
     case ScalarType.STRING:
       return fc.oneof(
         fc.string({ maxLength: 40, unit: 'grapheme' }),
-        // Protobuf has no lone surrogates, in neither form.
+        // Protobuf strings cannot contain lone surrogates.
         fc.constantFrom(...nastyTexts.filter((text) => text.isWellFormed())),
       )
     case ScalarType.BOOL:

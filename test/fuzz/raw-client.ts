@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 
-/** A request exactly as it is to be sent: names repeated, lengths wrong, bytes that no HTTP client would let through. */
+/** A raw request. May have repeated headers, wrong lengths and invalid bytes. */
 export interface RawRequest {
   method: string
   target: string
@@ -12,34 +12,35 @@ export interface RawAnswer {
   status: number
   headers: Headers
   body: Buffer
-  /** What came after the answer on the same connection. */
+  /** Bytes after the answer on the same connection. */
   rest: Buffer
 }
 
-/** Nothing came, or not all of it, within the time: the server hangs. */
+/** No complete answer arrived within the timeout. */
 export class NoAnswer extends Error {}
 
 const answerWithinMs = 60_000
-/** How long an answer that stays open is looked at once it has begun. */
-const glanceMs = 100
+/** How long a stream is read after its first bytes. */
+const streamReadMs = 100
 const headEnd = Buffer.from('\r\n\r\n')
 
-/** The bytes of a request; `Content-Length` is added where a body has none, `Connection: close` and `Host` always. */
+/** Encodes a request. Adds `Host` and `Connection: close`, and `Content-Length` if missing. */
 export function bytesOf({ method, target, headers, body }: RawRequest): Buffer {
-  const framed = headers.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name))
+  const hasFraming = headers.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name))
   const all = [
     ['Host', 'gateway.test'],
     ['Connection', 'close'],
     ...headers,
-    ...(body === undefined || framed ? [] : [['Content-Length', String(body.length)]]),
+    ...(body === undefined || hasFraming ? [] : [['Content-Length', String(body.length)]]),
   ]
   const head = [`${method} ${target} HTTP/1.1`, ...all.map(([name, value]) => `${name}: ${value}`), '', ''].join('\r\n')
   return Buffer.concat([Buffer.from(head, 'latin1'), body ?? Buffer.alloc(0)])
 }
 
 /**
- * Sends bytes on a connection of their own and reads the first answer. A stream is left once it has begun.
- * @throws NoAnswer; the connection's error where it is reset before any answer
+ * Sends bytes on a new connection and reads the first answer. Closes streams after their first
+ * bytes.
+ * @throws NoAnswer; the connection's error if it is reset before any answer
  */
 export function sendRaw(url: string, bytes: Uint8Array): Promise<RawAnswer> {
   const { hostname, port } = new URL(url)
@@ -50,11 +51,11 @@ export function sendRaw(url: string, bytes: Uint8Array): Promise<RawAnswer> {
       reject(new NoAnswer(`no answer within ${answerWithinMs / 1000} s`))
       socket.destroy()
     }, answerWithinMs)
-    let over = false
-    let glance: NodeJS.Timeout | undefined
+    let isFinished = false
+    let streamTimer: NodeJS.Timeout | undefined
     function finish() {
-      if (over) return
-      over = true
+      if (isFinished) return
+      isFinished = true
       clearTimeout(deadline)
       socket.destroy()
       const answer = parseAnswer(Buffer.concat(chunks))
@@ -63,7 +64,7 @@ export function sendRaw(url: string, bytes: Uint8Array): Promise<RawAnswer> {
     }
     socket.on('data', (chunk) => {
       chunks.push(chunk)
-      if (glance === undefined && isStream(chunks)) glance = setTimeout(finish, glanceMs)
+      if (streamTimer === undefined && isStream(chunks)) streamTimer = setTimeout(finish, streamReadMs)
     })
     socket.on('end', finish)
     socket.on('error', (error) => (chunks.length > 0 ? finish() : reject(error)))
@@ -72,7 +73,7 @@ export function sendRaw(url: string, bytes: Uint8Array): Promise<RawAnswer> {
   })
 }
 
-/** Its head says that the answer is an event stream, which does not end by itself. */
+/** True if the headers announce an event stream, which does not end by itself. */
 const isStream = (chunks: Buffer[]) =>
   /^content-type: text\/event-stream/im.test(Buffer.concat(chunks).toString('latin1', 0, 4096))
 
@@ -82,7 +83,7 @@ function parseAnswer(bytes: Buffer): RawAnswer | undefined {
   const [statusLine = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
   const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(statusLine)?.[1] ?? 0)
   const payload = bytes.subarray(end + headEnd.length)
-  // The leave to go on that `Expect` asked for; the answer follows.
+  // Interim answer to `Expect`; the final answer follows.
   if (status === 100) return parseAnswer(payload)
   const headers = new Headers(
     lines.map((line): [string, string] => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]),

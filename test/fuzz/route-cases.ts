@@ -5,13 +5,13 @@ import type { RawRequest } from './raw-client.ts'
 import type { Scene } from './scene.ts'
 import { valuesOf } from './schema-values.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document says what it says
+// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is untyped
 type Json = any
 
-/** A route as the OpenAPI document has it. */
+/** A route of the OpenAPI document. */
 export interface Operation {
   method: string
-  /** With its parameters in braces. */
+  /** Path with parameters in braces. */
   path: string
   description: Json
 }
@@ -22,7 +22,7 @@ export function operationsOf(document: Json): Operation[] {
   )
 }
 
-/** Requests of a route: good ones, nearly good ones, and bytes. */
+/** Generates requests to a route: valid, nearly valid, and random bytes. */
 export function routeCases(operation: Operation, scene: Scene): fc.Arbitrary<RawRequest> {
   return fc
     .record({
@@ -33,12 +33,12 @@ export function routeCases(operation: Operation, scene: Scene): fc.Arbitrary<Raw
     .map(({ target, headers, body }) => ({
       method: operation.method,
       target,
-      headers: namedAfterBody(headers, body),
-      ...(body === undefined ? {} : { body }),
+      headers: matchHeadersToBody(headers, body),
+      body,
     }))
 }
 
-/** Methods and paths that no route has, or nearly. */
+/** Generates requests with methods and paths that match no route or nearly match one. */
 export function strangeRequests(operations: Operation[], scene: Scene): fc.Arbitrary<RawRequest> {
   const methods = fc.constantFrom(
     'GET',
@@ -131,7 +131,7 @@ function targets({ path, description }: Operation, { known }: Scene): fc.Arbitra
     .map(([parts, pairs]) => parts.join('/') + (pairs.length > 0 ? `?${pairs.join('&')}` : ''))
 }
 
-/** What the bytes of a header may be: no line break, since that is another header. */
+/** Header values. Without line breaks, which would start another header. */
 const headerText = nastyText.map((text) =>
   Buffer.from(text.replace(/[\r\n\0]/g, ''), 'utf8')
     .toString('latin1')
@@ -177,25 +177,25 @@ function headersFor({ description }: Operation, scene: Scene): fc.Arbitrary<[str
   const always = new Set(['Origin', 'X-Service-Widget-Version', 'Authorization', 'Idempotency-Key'])
   const each = Object.entries(headers).map(([name, [good, bad]]) => {
     const one = (value: string): [string, string][] => [[name, value]]
-    const spoilt = fc.oneof(
+    const invalid = fc.oneof(
       fc.constantFrom(...bad).map(one),
       headerText.map(one),
       fc.constant<[string, string][]>([]),
-      // Twice, the second one bad.
+      // Repeated header with an invalid second value.
       fc.constantFrom(...bad).map((value): [string, string][] => [...one(good), ...one(value)]),
     )
     const usual = always.has(name) ? one(good) : []
     return fc.oneof(
       { weight: 120, arbitrary: fc.constant(usual) },
       { weight: 1, arbitrary: fc.constant(one(good)) },
-      { weight: 2, arbitrary: spoilt },
+      { weight: 2, arbitrary: invalid },
     )
   })
   return fc.tuple(...each).map((lists) => lists.flat().filter(([, value]) => !/[\r\n\0]/.test(value)))
 }
 
-/** The content type is what the body's route takes, mostly. A send's key is its operation. */
-function namedAfterBody(headers: [string, string][], body: Buffer | undefined): [string, string][] {
+/** Usually sets the body's content type, and the idempotency key to the operation id of a send. */
+function matchHeadersToBody(headers: [string, string][], body: Buffer | undefined): [string, string][] {
   if (body === undefined) return headers
   const type = body[0] === 0x89 ? 'image/png' : 'application/json'
   const operation = /"clientOperationId":"([\w.:-]{1,128})"/.exec(body.toString('latin1'))?.[1]

@@ -9,7 +9,7 @@ import type { Scene } from './scene.ts'
 
 type Format = 'json' | 'proto'
 
-/** The protocols of one port, by content type. Those of streams, and gRPC-Web, put each message into a frame. */
+/** Protocols by content type. Connect streams, gRPC and gRPC-Web frame each message. */
 const protocols: { type: string; format: Format; framed: boolean; streams: boolean | undefined }[] = [
   { type: 'application/json', format: 'json', framed: false, streams: false },
   { type: 'application/proto', format: 'proto', framed: false, streams: false },
@@ -20,7 +20,7 @@ const protocols: { type: string; format: Format; framed: boolean; streams: boole
   { type: 'application/grpc+proto', format: 'proto', framed: true, streams: undefined },
 ]
 
-/** Calls of a method in any of the protocols: good ones, nearly good ones, and bytes. */
+/** Generates calls of a method in any protocol: valid, nearly valid, and random bytes. */
 export function rpcCases(method: DescMethod, scene: Scene): fc.Arbitrary<RpcRequest> {
   const isStream = method.methodKind !== 'unary'
   const fitting = protocols.filter(({ streams }) => streams === undefined || streams === isStream)
@@ -52,7 +52,7 @@ function messageBytes(method: DescMethod, scene: Scene, format: Format): fc.Arbi
 
 const jsonBytes = (value: unknown) => Buffer.from(JSON.stringify(value) ?? '')
 
-/** What JSON can say and the binary form cannot goes as JSON all the same. */
+/** Falls back to JSON for values that the binary form cannot express. */
 function encode(method: DescMethod, json: object, format: Format): Buffer {
   if (format === 'json') return jsonBytes(json)
   try {
@@ -62,7 +62,7 @@ function encode(method: DescMethod, json: object, format: Format): Buffer {
   }
 }
 
-/** Five bytes in front of each message: flags and length. Now and then they say something else. */
+/** Adds the five-byte header of flags and length to each message, sometimes with wrong values. */
 function frames(messages: Buffer[]): fc.Arbitrary<Buffer> {
   const right = fc.constant({ flags: 0, lengthOff: 0 })
   const wrong = fc.record({

@@ -1,7 +1,7 @@
 import { type ClientHttp2Session, connect } from 'node:http2'
 import { NoAnswer } from './raw-client.ts'
 
-/** A call as it goes over the wire. */
+/** A raw call. */
 export interface RpcRequest {
   /** `/service.messaging.v1.MessagingService/SendAgentMessage` */
   path: string
@@ -17,20 +17,20 @@ export interface RpcAnswer {
 }
 
 export interface RpcClient {
-  /** @throws NoAnswer; the stream's error where the core breaks it off */
+  /** @throws NoAnswer; the stream's error if the core resets it */
   call(request: RpcRequest): Promise<RpcAnswer>
   close(): void
 }
 
 const answerWithinMs = 60_000
-/** A call that stays open is left after this long a silence, in milliseconds. */
-const glanceMs = 150
+/** An open streaming call is closed after this long without data. */
+const idleMs = 150
 
-/** Calls of a core over HTTP/2, on one connection that is made anew when it is lost. */
+/** Calls a core over one HTTP/2 connection. Reconnects when it is lost. */
 export function createRpcClient(coreUrl: string): RpcClient {
   let session: ClientHttp2Session | undefined
 
-  function live(): ClientHttp2Session {
+  function currentSession(): ClientHttp2Session {
     if (session === undefined || session.closed || session.destroyed) {
       session = connect(coreUrl)
       session.on('error', () => {})
@@ -41,34 +41,34 @@ export function createRpcClient(coreUrl: string): RpcClient {
   return {
     call({ path, headers, body }) {
       return new Promise((resolve, reject) => {
-        const stream = live().request({ ':method': 'POST', ':path': path, ...headers })
+        const stream = currentSession().request({ ':method': 'POST', ':path': path, ...headers })
         const answer: RpcAnswer = { status: 0, headers: {}, trailers: {}, body: Buffer.alloc(0) }
         const chunks: Buffer[] = []
         const deadline = setTimeout(() => reject(new NoAnswer(`no answer to ${path}`)), answerWithinMs)
-        let glance: NodeJS.Timeout | undefined
+        let idleTimer: NodeJS.Timeout | undefined
         function finish() {
           clearTimeout(deadline)
-          clearTimeout(glance)
+          clearTimeout(idleTimer)
           answer.body = Buffer.concat(chunks)
           resolve(answer)
           stream.close()
         }
-        function look() {
-          clearTimeout(glance)
-          const stays = /^application\/(connect\+|grpc)/.test(answer.headers['content-type'] ?? '')
-          if (stays) glance = setTimeout(finish, glanceMs)
+        function restartIdleTimer() {
+          clearTimeout(idleTimer)
+          const isStreaming = /^application\/(connect\+|grpc)/.test(answer.headers['content-type'] ?? '')
+          if (isStreaming) idleTimer = setTimeout(finish, idleMs)
         }
         stream.on('response', (given) => {
           answer.status = Number(given[':status'])
           answer.headers = given as Record<string, string>
-          look()
+          restartIdleTimer()
         })
         stream.on('trailers', (given) => {
           answer.trailers = given as Record<string, string>
         })
         stream.on('data', (chunk) => {
           chunks.push(chunk)
-          look()
+          restartIdleTimer()
         })
         stream.on('end', finish)
         stream.on('error', (error) => {

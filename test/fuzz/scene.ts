@@ -9,18 +9,18 @@ import type { Stack } from '../support/stack.ts'
 import { startVisitor } from '../support/visitor.ts'
 import type { KnownValues } from './schema-values.ts'
 
-/** What there is to name in requests: a session of its own, with something of everything in it. */
+/** A session with one of each resource that requests can name. */
 export interface Scene {
   origin: string
   accessGrant: string
   known: KnownValues
-  /** By scope, for the core. */
+  /** Service tokens for the core, by scope. */
   serviceTokens: { operator: string; gateway: string; delivery: string }
   workspaceSession: string
   picture: Uint8Array
 }
 
-/** All of them, so that every route is there. */
+/** All capabilities, so that every route is available. */
 const capabilities = {
   identity: true,
   typing: true,
@@ -32,14 +32,14 @@ const capabilities = {
   messageRetryRoute: true,
 }
 
-/** Cases may switch off what others need. */
-export async function mendSite({ demo, cores }: Stack): Promise<void> {
+/** Restores site settings that earlier cases may have changed. */
+export async function restoreSite({ demo, cores }: Stack): Promise<void> {
   const { workspaces } = operatorOf(cores[0]!.url, demo.serviceToken)
   await workspaces.setConnectionStatus({ connectionId: 'con_demo', status: ConnectionStatus.ENABLED })
   await workspaces.updateInstallation({ siteKey: demo.siteKey, enabled: true, origins: [demo.origin], capabilities })
 }
 
-/** A new session, conversation, command, lead and delivery, so that good requests find what they name. */
+/** Creates a session, conversation, commands, lead and delivery, so that valid requests succeed. */
 export async function newScene({ demo, dataDir, gateways, cores }: Stack): Promise<Scene> {
   const { origin, siteKey, workspaceId, serviceToken, workspaceSession, identity } = demo
   const token = (name: string) => readFile(join(dataDir, `${name}.token`), 'utf8')
@@ -82,7 +82,7 @@ export async function newScene({ demo, dataDir, gateways, cores }: Stack): Promi
     state: ['read', 'started', 1, 2],
     locale: ['en', 'de-AT'],
     limit: [1, 50],
-    // A worker's call waits for work; not here.
+    // Claims must return at once.
     waitMs: [0],
   }
   return { origin, accessGrant, known, serviceTokens, workspaceSession, picture: imageOf('image/png', 500) }

@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 
-// biome-ignore lint/suspicious/noExplicitAny: JSON Schema as the document has it
+// biome-ignore lint/suspicious/noExplicitAny: JSON Schema is untyped here
 type Schema = any
 
-/** What a field of this name may be besides what its schema says, so that some requests get far. */
+/** Existing values by field name. They let some requests pass validation and find resources. */
 export type KnownValues = Readonly<Record<string, readonly unknown[]>>
 
 /**
- * Values that a JSON Schema allows, as far as the schemas of the public API go.
+ * Generates valid values for the subset of JSON Schema that the public API uses.
  *
- * @param name of the field, to look up in `known`
+ * @param name field name, the key in `known`
  */
 export function valuesOf(schema: Schema, known: KnownValues, name = ''): fc.Arbitrary<unknown> {
   const own = ownValues(schema, known)
@@ -34,7 +34,7 @@ function ownValues(schema: Schema, known: KnownValues): fc.Arbitrary<unknown> {
     case 'object':
       return objects(schema, known)
     default:
-      throw new Error(`no values for the schema ${JSON.stringify(schema)}`)
+      throw new Error(`unsupported schema ${JSON.stringify(schema)}`)
   }
 }
 
@@ -50,7 +50,7 @@ function objects(schema: Schema, known: KnownValues): fc.Arbitrary<unknown> {
 }
 
 function texts({ minLength = 0, maxLength = 64, pattern }: Schema): fc.Arbitrary<string> {
-  // The lengths of a pattern's own values are its own.
+  // Generated values of a pattern ignore minLength and maxLength.
   if (pattern !== undefined && !/[?]=|\\p/.test(pattern)) return fc.stringMatching(new RegExp(pattern, 'u'))
   const plain = fc.string({ minLength, maxLength: Math.min(maxLength, 64), unit: 'grapheme' })
   return pattern?.includes('://') ? plain.map((text) => `https://shop.example/${encodeURIComponent(text)}`) : plain

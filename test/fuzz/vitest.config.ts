@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
-/** The long form: minutes, and a seed of its own. `npm run fuzz` runs it. */
+/** The long fuzz run of `npm run fuzz`. */
 export default defineConfig({
   test: {
     root: join(import.meta.dirname, '../..'),

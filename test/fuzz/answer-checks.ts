@@ -2,10 +2,10 @@ import type { DocumentCheck } from '../conformance/document-check.ts'
 import type { RawAnswer, RawRequest } from './raw-client.ts'
 import type { RpcAnswer, RpcRequest } from './rpc-client.ts'
 
-/** What no answer may show (specification, section 7). */
+/** Matches internal details that no answer may contain (specification, section 7). */
 const internals = /\n\s+at .+:\d+:\d+|node_modules|mongodb|ECONN[A-Z]|E11000|ConnectError|\.ts:\d|[a-z]Error: /
 
-/** What is wrong with an answer of a gateway; empty where it is one of the contract's. */
+/** Returns how a gateway's answer violates the contract; empty if valid. */
 export function routeProblems(request: RawRequest, answer: RawAnswer, document: DocumentCheck): string[] {
   const { status, headers, rest } = answer
   const text = answer.body.toString('utf8')
@@ -13,19 +13,19 @@ export function routeProblems(request: RawRequest, answer: RawAnswer, document: 
   if (status >= 500 || status < 200) problems.push(`status ${status}`)
   if (rest.length > 0) problems.push('a second answer follows')
   if (!headers.get('x-correlation-id')) problems.push('no X-Correlation-Id')
-  if (internals.test(text) && !isPage(request)) problems.push(`shows ${text.slice(0, 200)}`)
+  if (internals.test(text) && !isPage(request)) problems.push(`reveals ${text.slice(0, 200)}`)
   if (request.method === 'HEAD' || headers.get('content-type')?.startsWith('text/event-stream')) return problems
 
   const body = readJson(headers, text)
-  if (body instanceof SyntaxError) return [...problems, 'its JSON is broken']
+  if (body instanceof SyntaxError) return [...problems, 'invalid JSON']
   if (status >= 400) problems.push(...envelopeProblems(body, headers))
-  // What Node's own parser refuses never came to a route.
+  // Requests that the HTTP parser rejected never reached a route.
   if (isMalformed(body)) return problems
   const path = request.target.split('?')[0]!
   return [...problems, ...document.problems(request.method, path, { status, headers, body })]
 }
 
-/** Pages of the documentation and of the console have words of their own. */
+/** Documentation and console pages may contain words that match `internals`. */
 const isPage = ({ target }: RawRequest) => /^\/(docs|console|widget)/.test(target)
 
 function readJson(headers: Headers, text: string): unknown {
@@ -45,12 +45,13 @@ function envelopeProblems(body: unknown, headers: Headers): string[] {
   const extra = Object.keys(given).filter((key) => !envelopeKeys.has(key))
   const problems = extra.map((key) => `the envelope has ${key}`)
   if (typeof given.code !== 'string' || typeof given.retryable !== 'boolean' || typeof given.terminal !== 'boolean')
-    problems.push('the envelope is not whole')
-  if (given.correlationId !== headers.get('x-correlation-id')) problems.push('two correlation ids')
+    problems.push('the envelope is incomplete')
+  if (given.correlationId !== headers.get('x-correlation-id'))
+    problems.push('different correlation ids in body and header')
   return problems
 }
 
-/** HTTP, a URL or a header that was broken before there was a route. */
+/** True if the HTTP, URL or header was invalid before routing. */
 function isMalformed(body: unknown): boolean {
   const { issues } = (body ?? {}) as { issues?: { path: string; rule: string }[] }
   return (
@@ -59,32 +60,38 @@ function isMalformed(body: unknown): boolean {
 }
 
 /**
- * What Connect and gRPC say themselves, in their own code for it, of frames and messages that are none. Only a caller with
- * a good token gets that far.
+ * Messages of Connect and gRPC about invalid frames. These answers use the protocols' own codes.
+ * Only callers with a valid token get them.
  */
-const protocolWords =
+const protocolErrors =
   /parse binary|compressed envelope|protocol error|protocol%20error|parse%20binary|compressed%20envelope/
-const ours = new Set(['internal', 'unknown', 'data_loss', 'unavailable'])
-const oursInGrpc = new Set(['2', '13', '14', '15'])
-/** How Connect, gRPC and gRPC-Web say what is wrong before there is a call: not their protocol, their method, their version. */
+const serverErrorCodes = new Set(['internal', 'unknown', 'data_loss', 'unavailable'])
+const serverErrorGrpcStatuses = new Set(['2', '13', '14', '15'])
+/**
+ * HTTP statuses of Connect, gRPC and gRPC-Web, including those for an invalid protocol or method.
+ */
 const httpStatuses = new Set([200, 400, 401, 403, 404, 405, 408, 409, 412, 415, 429, 499, 501, 504, 505])
 
-/** What is wrong with an answer of a core. */
+/** Returns the problems of a core's answer; empty if valid. */
 export function rpcProblems({ status, headers, trailers, body }: RpcAnswer): string[] {
   const text = body.toString('utf8') + (trailers['grpc-message'] ?? headers['grpc-message'] ?? '')
-  if (protocolWords.test(text)) return []
+  if (protocolErrors.test(text)) return []
   const problems = httpStatuses.has(status) ? [] : [`status ${status}`]
-  if (internals.test(text)) problems.push(`shows ${text.slice(0, 200)}`)
+  if (internals.test(text)) problems.push(`reveals ${text.slice(0, 200)}`)
   const code = /"code":"(\w+)","message"|"error":\{"code":"(\w+)"/.exec(text)
   const named = code?.[1] ?? code?.[2]
-  if (named !== undefined && ours.has(named)) problems.push(`says ${named}: ${text.slice(0, 300)}`)
+  if (named !== undefined && serverErrorCodes.has(named)) problems.push(`answers ${named}: ${text.slice(0, 300)}`)
   const grpc = trailers['grpc-status'] ?? headers['grpc-status'] ?? /grpc-status: ?(\d+)/i.exec(text)?.[1]
-  if (grpc !== undefined && oursInGrpc.has(grpc)) problems.push(`says gRPC status ${grpc}: ${text.slice(-300)}`)
+  if (grpc !== undefined && serverErrorGrpcStatuses.has(grpc))
+    problems.push(`answers gRPC status ${grpc}: ${text.slice(-300)}`)
   return problems
 }
 
-/** gRPC says what is wrong in a header. Half a character of broken JSON does not go into one, so such a call is broken off. */
-export function brokenOffProblems({ headers }: RpcRequest, error: Error): string[] {
+/**
+ * gRPC puts error messages into a header, which cannot hold half a character of invalid JSON.
+ * Such calls are reset; that is allowed.
+ */
+export function resetProblems({ headers }: RpcRequest, error: Error): string[] {
   const inHeader = /^application\/grpc(-web)?\+json/.test(headers['content-type'] ?? '')
   return inHeader && error.message.includes('NGHTTP2_INTERNAL_ERROR') ? [] : [error.message]
 }
