@@ -10,35 +10,35 @@ beforeAll(async () => {
 })
 afterAll(() => browser.close())
 
-/** The page, and all that it asked for and complained of. */
+/** Opens the page and records its requests and errors. */
 async function openDocs() {
   const { url, core } = await startTestGateway()
   const page = await browser.newPage({ viewport: { width: 1300, height: 900 } })
-  const asked: string[] = []
-  const complaints: string[] = []
-  page.on('request', (request) => asked.push(request.url()))
-  page.on('pageerror', (error) => complaints.push(error.message))
+  const requestedUrls: string[] = []
+  const errors: string[] = []
+  page.on('request', (request) => requestedUrls.push(request.url()))
+  page.on('pageerror', (error) => errors.push(error.message))
   page.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(message.text())
+    if (message.type() === 'error') errors.push(message.text())
   })
   await page.goto(`${url}/docs`)
   await page.getByRole('heading', { name: 'Service widget API' }).waitFor()
-  return { url, core, page, asked, complaints }
+  return { url, core, page, requestedUrls, errors }
 }
 
-describe('the page of the API', () => {
-  it('is read with no network but the gateway, under its own policy', async () => {
-    const { url, page, asked, complaints } = await openDocs()
+describe('the API documentation page', () => {
+  it('loads from the gateway only and within its content security policy', async () => {
+    const { url, page, requestedUrls, errors } = await openDocs()
     await page.getByText('Read the public configuration').first().click()
     await page.getByRole('heading', { name: 'Read the public configuration' }).waitFor()
     await page.getByText('OriginNotAllowed').first().waitFor()
-    expect(asked.filter((each) => !each.startsWith(`${url}/docs`) && !/^(data|blob):/.test(each))).toEqual([])
-    expect(complaints).toEqual([])
+    expect(requestedUrls.filter((each) => !each.startsWith(`${url}/docs`) && !/^(data|blob):/.test(each))).toEqual([])
+    expect(errors).toEqual([])
     await page.close()
   })
 
-  it('lets its reader try a route as a page of the origin that they name', async () => {
-    const { url, page, asked, complaints } = await openDocs()
+  it('sends a test request with the origin that the reader enters', async () => {
+    const { url, page, requestedUrls, errors } = await openDocs()
     await page.getByText('Read the public configuration').first().click()
     await page.getByRole('button', { name: /^Test Request.*get .*config/ }).click()
     const client = page.getByRole('dialog')
@@ -50,8 +50,8 @@ describe('the page of the API', () => {
     const response = await answered
     expect([response.status(), response.request().method()]).toEqual([200, 'GET'])
     await client.getByText('service.widget.public-api').first().waitFor()
-    expect(asked.every((each) => each.startsWith(url) || /^(data|blob):/.test(each))).toBe(true)
-    expect(complaints).toEqual([])
+    expect(requestedUrls.every((each) => each.startsWith(url) || /^(data|blob):/.test(each))).toBe(true)
+    expect(errors).toEqual([])
     await page.close()
   })
 })

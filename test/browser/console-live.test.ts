@@ -19,9 +19,9 @@ let dataDir: string
 let demo: DemoFile
 let receiver: Receiver
 let browser: Browser
-/** The operator's own, signed in, and what it complained of: breaches of the gateway's policy too. */
+/** The signed-in operator's page and its console errors, including policy violations. */
 let page: Page
-let complaints: string[]
+let consoleErrors: string[]
 
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'service-console-'))
@@ -46,22 +46,22 @@ beforeEach(async () => {
   const context = await browser.newContext({ reducedMotion: 'reduce', viewport: { width: 1440, height: 900 } })
   page = await context.newPage()
   page.setDefaultTimeout(20_000)
-  complaints = []
-  page.on('pageerror', (error) => complaints.push(String(error)))
+  consoleErrors = []
+  page.on('pageerror', (error) => consoleErrors.push(String(error)))
   page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+    if (['error', 'warning'].includes(message.type())) consoleErrors.push(message.text())
   })
   await page.addInitScript({
     content: `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
         console.error('CSP: ' + violatedDirective + ' ' + blockedURI))
-      // What the page makes a picture of, so that its bytes can be looked at.
+      // Keeps the blob of the last object URL, so that tests can compare its bytes.
       const createObjectURL = URL.createObjectURL.bind(URL)
       URL.createObjectURL = (blob) => createObjectURL(window.picture = blob)`,
   })
   await signIn()
 })
 afterEach(async () => {
-  expect(complaints).toEqual([])
+  expect(consoleErrors).toEqual([])
   await page.context().close()
 })
 
@@ -89,7 +89,7 @@ function act(visitor: Visitor, path: string, body: unknown) {
 const eventOf = (stream: EventStream, type: string) =>
   until(`the event ${type}`, () => stream.events.findLast((event) => event.type === type))
 
-/** A visitor who has written, listens, and whom the operator has before them. */
+/** Starts a visitor with a message and a stream, and opens its conversation in the console. */
 async function openConversation(text: string, options: { clientInstanceId?: string } = {}) {
   const visitor = await newVisitor(options)
   const stream = await visitor.openStream()
@@ -110,10 +110,10 @@ async function keepSecret(label: RegExp): Promise<string> {
 }
 
 describe('an operator and a visitor on the real stack', () => {
-  it('talk live, see each other type, and the visitor’s message becomes read', async () => {
+  it('exchange messages and typing live, and the visitor’s message becomes read', async () => {
     const { visitor, stream } = await openConversation('Do you ship to Graz?')
     await eventOf(stream, 'message.accepted')
-    await until('it is read', () =>
+    await until('the read state', () =>
       stream.events.some(({ type, data }) => type === 'message.state.changed' && data.state === 'read'),
     )
     await visitor.call('POST', '/typing', { body: { state: 'started' } })
@@ -138,7 +138,7 @@ describe('an operator and a visitor on the real stack', () => {
     stream.close()
   })
 
-  it('the conversation is assigned, closed, and opened again by the visitor’s next message', async () => {
+  it('assign and close the conversation, and the visitor’s next message reopens it', async () => {
     const { visitor, stream } = await openConversation('Is the showroom open?')
     await button('Assign to me').click()
     expect((await eventOf(stream, 'agent.assigned')).data).toMatchObject({ agent: { displayName: 'Ada' } })
@@ -161,7 +161,7 @@ describe('an operator and a visitor on the real stack', () => {
     stream.close()
   })
 
-  it('a screenshot is asked for, granted and uploaded, and its very bytes are shown', async () => {
+  it('a screenshot is requested, granted and uploaded, and shown unchanged', async () => {
     const { visitor, stream } = await openConversation('I see an error')
     const picture = await readFile(picturePath)
     await button('Screenshot').click()
@@ -187,7 +187,7 @@ describe('an operator and a visitor on the real stack', () => {
     stream.close()
   })
 
-  it('a navigation is asked for, on the visitor’s own site only, and how it went is told', async () => {
+  it('a navigation is limited to the visitor’s site and shows its outcome', async () => {
     const { visitor, stream } = await openConversation('Where are the returns?')
     await button('Navigation').click()
     await page.getByLabel('Address').fill('https://elsewhere.example/')
@@ -205,11 +205,11 @@ describe('an operator and a visitor on the real stack', () => {
     await act(visitor, path, { outcome: 'completed' })
     await command('Arrived there').waitFor()
     stream.close()
-    // A refused request is an answer of the service, which the browser writes into its console.
-    complaints = complaints.filter((text) => !/Failed to load resource.*400/.test(text))
+    // The browser logs the expected 400 of the rejected request.
+    consoleErrors = consoleErrors.filter((text) => !/Failed to load resource.*400/.test(text))
   })
 
-  it('a ban ends the visitor’s stream and is told after a reload, and so is that it was lifted', async () => {
+  it('a ban ends the visitor’s stream; ban and unban are shown after a reload', async () => {
     const clientInstanceId = randomUUID()
     const { visitor, stream } = await openConversation('Buy followers at spam.example', { clientInstanceId })
     await button('Ban visitor').click()
@@ -242,7 +242,7 @@ describe('an operator and a visitor on the real stack', () => {
 })
 
 describe('an installation on the real stack', () => {
-  it('lets a page of a new origin in at once', async () => {
+  it('allows a new origin at once', async () => {
     const origin = 'https://new.shop.example'
     await expect(newVisitor({ origin })).rejects.toThrow(/403 OriginNotAllowed/)
     await open(`installations/${demo.siteKey}`)
@@ -251,12 +251,12 @@ describe('an installation on the real stack', () => {
     await button(`Remove ${origin}`).waitFor()
     const saved = Date.now()
     const visitor = await until('a session there', () => newVisitor({ origin }).catch(() => undefined))
-    // A gateway that has just refused the origin remembers that for a second.
+    // A gateway caches the rejection of an origin for a second.
     expect(Date.now() - saved).toBeLessThan(3_000)
     expect((await visitor.send('From the new page')).status).toBe(202)
   })
 
-  it('shows a rotated identity secret once; both the new one and the one before are good', async () => {
+  it('shows a rotated identity secret once; the new and the previous secret are valid', async () => {
     await open(`installations/${demo.siteKey}`)
     await button('Rotate').click()
     await button('Make a new secret').click()
@@ -279,11 +279,11 @@ describe('an installation on the real stack', () => {
 })
 
 describe('a lead on the real stack', () => {
-  it('comes from a form that the operator switched on, goes out, fails, and is retried once by two clicks', async () => {
-    // Nobody listens there any more.
-    const silent = `http://127.0.0.1:${await freePort()}/leads`
+  it('is captured by an enabled form, fails to deliver, and is retried once on a double click', async () => {
+    // A closed port.
+    const closedUrl = `http://127.0.0.1:${await freePort()}/leads`
     receiver.on('/leads', (_request, response) => response.writeHead(400).end())
-    const secrets = [await subscribe(silent), await subscribe(`${receiver.http}/leads`)]
+    const secrets = [await subscribe(closedUrl), await subscribe(`${receiver.http}/leads`)]
     expect(new Set(secrets).size).toBe(2)
 
     await open(`installations/${demo.siteKey}`)

@@ -36,18 +36,18 @@ afterAll(async () => {
 
 interface Visit {
   page: Page
-  complaints: string[]
+  consoleErrors: string[]
 }
 
 async function visitShop(): Promise<Visit> {
   const page = await (await browser.newContext()).newPage()
-  const complaints: string[] = []
+  const consoleErrors: string[] = []
   page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+    if (['error', 'warning'].includes(message.type())) consoleErrors.push(message.text())
   })
-  page.on('pageerror', (error) => complaints.push(String(error)))
+  page.on('pageerror', (error) => consoleErrors.push(String(error)))
   await page.goto(demo.origin)
-  return { page, complaints }
+  return { page, consoleErrors }
 }
 
 const openChat = (page: Page) => page.getByRole('button', { name: /^Open chat/ }).click()
@@ -76,8 +76,8 @@ const answer = (conversationId: string, body: string) =>
   })
 
 describe('a visitor of the demo shop and an agent', () => {
-  it('talk: the visitor sees each message once, the answer live, and all of it again after a reload', async () => {
-    const { page, complaints } = await visitShop()
+  it('exchange messages: the visitor sees each once, answers live, and all again after a reload', async () => {
+    const { page, consoleErrors } = await visitShop()
     await openChat(page)
     await write(page, 'Do you ship to Graz?')
     await page.getByText(/· Sent$/).waitFor()
@@ -100,15 +100,15 @@ describe('a visitor of the demo shop and an agent', () => {
       'Thank you!',
       'We do, in two days.',
     ])
-    // The same session and conversation: the log holds these four and no other.
+    // Session and conversation are unchanged, and the log has exactly these four messages.
     expect(await latestConversation()).toBe(conversationId)
     const { messages } = await operator.messaging.listMessages({ conversationId })
     expect(new Set(messages.flatMap(({ sessionId }) => sessionId ?? [])).size).toBe(1)
     expect(await bubbles(page)).toEqual(messages.map(({ body }) => body))
-    expect(complaints).toEqual([])
+    expect(consoleErrors).toEqual([])
   })
 
-  it('are told truthfully when the session is revoked', async () => {
+  it('the chat shows that it ended when the session is revoked', async () => {
     const { page } = await visitShop()
     await openChat(page)
     await write(page, 'Hello?')

@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 
 describe('the workbench of the demo shop', () => {
-  it('takes the network away and gives it back, over a reload, and the chat tells the truth about it', async () => {
+  it('simulates an offline network across a reload, and the chat shows pending messages until it is back', async () => {
     const visit = await shop.visit()
     const { page } = visit
     await openChat(page)
@@ -45,7 +45,7 @@ describe('the workbench of the demo shop', () => {
   })
 
   it.each(['Answers lost', 'Errors 503', 'Slow', 'Stream half dead'])(
-    'plays “%s”, and each message is there once',
+    'simulates “%s”, and each message appears once',
     async (name) => {
       const visit = await shop.visit('/help')
       const { page } = visit
@@ -67,7 +67,7 @@ describe('the workbench of the demo shop', () => {
     },
   )
 
-  it('shows what the page hears, by keyboard alone, and no credential among it', async () => {
+  it('lists events of the page without credentials, and works by keyboard only', async () => {
     const visit = await shop.visit('/lamps')
     const { page } = visit
     await openChat(page)
@@ -98,7 +98,7 @@ describe('the workbench of the demo shop', () => {
     await visit.context.close()
   })
 
-  it('goes on with the chat from page to page, and in the page that changes in place', async () => {
+  it('continues the chat across page loads and in-page navigation', async () => {
     const visit = await shop.visit('/lamps')
     const { page } = visit
     await openChat(page)
@@ -109,7 +109,7 @@ describe('the workbench of the demo shop', () => {
     expect(new URL(page.url()).pathname).toBe('/lamps/floor')
     expect(await bubbles(page)).toEqual(['on the first page'])
     await page.getByRole('link', { name: 'Holm' }).click()
-    // It stands open on the next page too, above the button.
+    // The chat is still open on the next page and covers the button.
     await page.getByRole('dialog').getByRole('button', { name: 'Close chat' }).click()
     await page.getByRole('button', { name: 'Ask about it' }).click()
     await page.locator('.bubble', { hasText: 'on the first page' }).waitFor()
