@@ -16,8 +16,8 @@ a record. See [errors](errors.md) for the codes and [security](security.md) for 
 ## Visitors' routes
 
 Below \`/api/integrations/v1/widget\`. *Another session* and *another workspace* have a valid grant and name another visitor's
-resources; routes that name none are not called (–). *Itself* is the visitor of the grant. It gets errors only where the request is invalid: it sends no
-real assertion and uses forms that are not advertised.
+resources; routes that name none are not called (–). *Itself* is the visitor of the grant. It gets errors only where the request
+is invalid: it sends no real assertion and uses forms that are not advertised.
 
 ${tableOf(tables.visitors)}
 
@@ -33,9 +33,9 @@ ${tableOf(tables.operators)}
 
 ## Internal methods
 
-All need a service token or a workspace session with the named scope. The gateway's \`/rpc\` forwards those that operators may call, with a
-workspace session only. \`visitors:act\` is for gateways only and \`deliveries:work\` for delivery workers only: a workspace session never gets them,
-whatever it claims.
+All need a service token or a workspace session with the named scope. The gateway's \`/rpc\` forwards those that operators may
+call, with a workspace session only. \`visitors:act\` is for gateways only and \`deliveries:work\` for delivery workers only: a
+workspace session never gets them, even if it claims them.
 
 ${tableOf(tables.methods)}
 `
