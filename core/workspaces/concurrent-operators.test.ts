@@ -62,7 +62,7 @@ function subscriptionsOn(scheduler: Scheduler) {
     workspaceStore: core.stores.workspaces,
     secretBox: core.secretBox,
     plannedIds,
-    judgeDestination: async () => true,
+    isAllowedDestination: async () => true,
     now: test.now,
   })
 }
