@@ -397,11 +397,11 @@ describe('results', () => {
     await expect(calls.recordAttempts({ results: [{ ...ids, outcome }] })).rejects.toThrow('ValidationFailed')
     const results = Array.from({ length: 1001 }, () => ({ ...ids, outcome: { case: 'released' as const, value: {} } }))
     await expect(calls.recordAttempts({ results })).rejects.toThrow('ValidationFailed')
-    const told = { ...ids, destination: 'sub_x', outcome: { case: 'response' as const, value: { status: 200 } } }
+    const reported = { ...ids, destination: 'sub_x', outcome: { case: 'response' as const, value: { status: 200 } } }
     for (const attemptNumber of [1001, 2 ** 31, 2 ** 32 - 1]) {
-      await expect(calls.recordAttempts({ results: [{ ...told, attemptNumber }] })).rejects.toThrow('ValidationFailed')
+      await expect(calls.recordAttempts({ results: [{ ...reported, attemptNumber }] })).rejects.toThrow('ValidationFailed')
     }
-    const last = await calls.recordAttempts({ results: [{ ...told, attemptNumber: 1000 }] })
+    const last = await calls.recordAttempts({ results: [{ ...reported, attemptNumber: 1000 }] })
     expect(last.recorded).toMatchObject([{ counted: false }])
   })
 })

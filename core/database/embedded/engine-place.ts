@@ -57,7 +57,7 @@ const temporaryPlace = (home: string, fits: (path: string) => boolean): string =
   mkdirSync(place, { recursive: true, mode: 0o700 })
   const found = lstatSync(place)
   if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
-    throw new Error(`${place} must be a folder of this user that nobody else can enter.`)
+    throw new Error(`${place} must be a folder of this user that no other user can access.`)
   }
   return place
 }

@@ -250,7 +250,7 @@ describe('a folder', () => {
     rmSync(scratchDir, { recursive: true })
     mkdirSync(scratchDir, { mode: 0o755 })
     atEnd.push(() => rmSync(scratchDir, { recursive: true }))
-    expect(() => enginePlace(long)).toThrow('nobody else')
+    expect(() => enginePlace(long)).toThrow('no other user')
   })
 
   it('is created for its owner only', () => {
