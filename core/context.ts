@@ -4,8 +4,8 @@ import { allowedCidrs } from './config.ts'
 import { type ConversationService, createConversationService } from './conversations/service.ts'
 import type { Database } from './database/database.ts'
 import { createStores } from './database/stores.ts'
-import { createDestinationJudge } from './deliveries/destination-judge.ts'
-import type { JudgeDestination } from './deliveries/lead-subscriptions.ts'
+import { createDestinationCheck } from './deliveries/destination-check.ts'
+import type { IsAllowedDestination } from './deliveries/lead-subscriptions.ts'
 import { createDeliveryService, type DeliveryService } from './deliveries/service.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
 import { createKeyring, type SecretKey } from './keys/keyring.ts'
@@ -45,7 +45,7 @@ export interface CoreDependencies
   workspaceSessionSecrets?: Uint8Array[]
   database: Database
   /** Left out: by the settings and the name service. */
-  judgeDestination?: JudgeDestination
+  isAllowedDestination?: IsAllowedDestination
 }
 
 /** Makes the modules of a core, each from those before it. */
@@ -58,7 +58,7 @@ export function createCoreContext({
   metrics = createCoreMetrics(),
   now = Date.now,
   random = Math.random,
-  judgeDestination = createDestinationJudge({ allowedCidrs: allowedCidrs(config) }),
+  isAllowedDestination = createDestinationCheck({ allowedCidrs: allowedCidrs(config) }),
 }: CoreDependencies): CoreContext {
   const stores = createStores(database)
   const keyring = createKeyring(secretKeys)
@@ -80,7 +80,7 @@ export function createCoreContext({
   const visitors = createVisitorService(kit, log, workspaces)
   const conversations = createConversationService(kit, log, workspaces, visitors)
   const commands = createCommandService(kit, log, workspaces, visitors)
-  const deliveries = createDeliveryService(kit, log, visitors, conversations, judgeDestination)
+  const deliveries = createDeliveryService(kit, log, visitors, conversations, isAllowedDestination)
   const privacy = createPrivacyService(kit, log, visitors)
   const jobs = [log, visitors, conversations, commands, deliveries, privacy].flatMap((module) => module.jobs)
 

@@ -101,7 +101,7 @@ const writers: Record<string, { type: EventType; act(scene: Scene): Promise<unkn
     act(scene) {
       scene.assignments += 1
       const agent = { displayName: `agent ${scene.assignments}` }
-      return cores.core.conversationDesk.assign(scene.session.conversationId, agent, undefined)
+      return cores.core.assignments.assign(scene.session.conversationId, agent, undefined)
     },
   },
   state: {

@@ -3,14 +3,14 @@ import type { ScreenshotStore } from './screenshot-store.ts'
 
 export interface CommandCleanup {
   /**
-   * Writes down what has expired, deletes what uploads left behind, and what is kept no longer. Any number of processes
-   * may do so at once.
+   * Records expired commands, deletes abandoned uploads, and removes commands past their retention.
+   * Safe to run in several processes at once.
    */
   run(): Promise<void>
 }
 
-/** No upload takes this long, in milliseconds: its process has died. */
-const uploadsDeadAfter = 600_000
+/** No upload takes this long, in milliseconds; an older one belongs to a dead process. */
+const uploadsDeadAfterMs = 600_000
 const batch = 100
 
 export function createCommandCleanup(dependencies: {
@@ -28,7 +28,7 @@ export function createCommandCleanup(dependencies: {
     }
   }
 
-  async function inBatches(find: () => Promise<Command[]>, each: (command: Command) => Promise<void>) {
+  async function forEachInBatches(find: () => Promise<Command[]>, each: (command: Command) => Promise<void>) {
     for (;;) {
       const found = await find()
       for (const command of found) await each(command)
@@ -39,13 +39,13 @@ export function createCommandCleanup(dependencies: {
   return {
     async run() {
       const time = new Date(now())
-      const dead = new Date(now() - uploadsDeadAfter)
+      const dead = new Date(now() - uploadsDeadAfterMs)
       await store.expire(time)
-      await inBatches(
+      await forEachInBatches(
         () => store.withOldUploads(dead, batch),
         (command) => deleteLeftovers(command, dead),
       )
-      await inBatches(
+      await forEachInBatches(
         () => store.dueForDeletion(time, batch),
         async (command) => {
           await deleteLeftovers(command, time)

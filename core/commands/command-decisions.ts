@@ -10,7 +10,7 @@ import {
   type ScreenshotConsent,
   screenshotConsents,
 } from './command-states.ts'
-import { ownCommand, takeStep } from './command-steps.ts'
+import { requireOwnCommand, takeStep } from './command-steps.ts'
 import type { CommandStore } from './command-store.ts'
 import { imageTypes } from './image-type.ts'
 
@@ -20,12 +20,12 @@ export interface Acknowledgement {
 }
 
 export interface ScreenshotAcknowledgement extends Acknowledgement {
-  /** What may be uploaded now. */
+  /** The limits of an upload that is allowed now. */
   upload?: { maxBytes: number; contentTypes: readonly string[]; expiresAt: Date }
 }
 
 export interface CommandDecisionSettings {
-  /** Seconds for the upload after a granted consent. */
+  /** Seconds for the upload after consent is granted. */
   lifetime: number
   screenshotMaxBytes: number
   /** Seconds. */
@@ -34,8 +34,8 @@ export interface CommandDecisionSettings {
 
 export interface CommandDecisions {
   /**
-   * Errors: those of VisitorAccess.authorize and Idempotency.once, `CommandNotFound`, `CommandAlreadyResolved`,
-   * `CommandExpired`, `ValidationFailed`.
+   * Errors: those of VisitorAccess.authorize and Idempotency.once, `CommandNotFound`,
+   * `CommandAlreadyResolved`, `CommandExpired`, `ValidationFailed`.
    */
   acknowledgeNavigation(request: {
     credentials: VisitorCredentials
@@ -59,7 +59,7 @@ export interface CommandDecisionsDependencies {
   now: () => number
 }
 
-/** What visitors answer to commands (contract, section 3). */
+/** Visitors' decisions about commands (contract, section 3). */
 export function createCommandDecisions(dependencies: CommandDecisionsDependencies): CommandDecisions {
   const { store, access, idempotency, settings, now } = dependencies
 
@@ -82,7 +82,7 @@ export function createCommandDecisions(dependencies: CommandDecisionsDependencie
       input: { commandId, answer },
       keptFor: settings.idempotencyRetention,
       run: async () => {
-        await ownCommand(store, kind, commandId, session.sessionId)
+        await requireOwnCommand(store, kind, commandId, session.sessionId)
         const { state, expiresAt } = await takeStep(store, now, {
           commandId,
           to: answer,

@@ -1,7 +1,7 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 
-/** What a command to a page can be in, and how it gets from one state to the next (contract, section 3). */
+/** The states of a command to a page, and their transitions (contract, section 3). */
 
 export type CommandKind = 'navigation' | 'screenshot'
 
@@ -22,7 +22,7 @@ export interface Transition {
 
 export interface CommandProgress {
   kind: CommandKind
-  /** As it was last written: `stateAt` tells whether it has expired since. */
+  /** The stored state; `stateAt` applies an expiry that is not stored yet. */
   state: CommandState
   expiresAt: Date
   transitions: Transition[]
@@ -39,22 +39,22 @@ const nextStates: Record<CommandKind, Partial<Record<CommandState, readonly Comm
   },
 }
 
-/** States that the clock ends. */
+/** States that expire. */
 export const expiringStates: CommandState[] = ['requested', 'granted']
 
-/** The state by the clock, whether or not anybody has written it down. */
+/** The state at a time, including an expiry that is not stored yet. */
 export function stateAt({ kind, state, expiresAt }: CommandProgress, now: number): CommandState {
   return nextStates[kind][state]?.includes('expired') && expiresAt.getTime() <= now ? 'expired' : state
 }
 
-/** Nothing comes after it. */
+/** Whether no state can follow. */
 export function isFinal(kind: CommandKind, state: CommandState): boolean {
   return nextStates[kind][state] === undefined
 }
 
 /**
- * Whether a step is still to be taken; false when it was taken already, by whomever.
- * Errors: `CommandExpired`, and `CommandAlreadyResolved` for what the state does not allow.
+ * Whether a step must be taken; false if it was taken before. Errors: `CommandExpired`;
+ * `CommandAlreadyResolved` if the state does not allow it.
  */
 export function isStepDue(command: CommandProgress, to: CommandState, now: number): boolean {
   const state = stateAt(command, now)
@@ -64,7 +64,7 @@ export function isStepDue(command: CommandProgress, to: CommandState, now: numbe
   return true
 }
 
-/** The record with the clock's own step in it, where that has not been written down. */
+/** The command at a time, including an expiry that is not stored yet. */
 export function progressAt<C extends CommandProgress>(command: C, now: number): C {
   const state = stateAt(command, now)
   if (state === command.state) return command

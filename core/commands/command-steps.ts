@@ -8,13 +8,14 @@ export interface Step {
   to: CommandState
   /** `visitor`, or the subject of a service token. */
   by: string
-  /** Seconds that the state after it lasts, where it gets a time of its own. */
+  /** Seconds until the next state expires, if it has its own expiry. */
   lifetime?: number
 }
 
 /**
- * Takes one step, unless it was taken already, by compare-and-set: of two that come at once the second is judged by
- * what the first left. Errors: `CommandNotFound`, `CommandExpired`, `CommandAlreadyResolved`.
+ * Takes a step, unless it was taken before, by compare-and-set. Of two concurrent steps, the second
+ * is checked against the result of the first. Errors: `CommandNotFound`, `CommandExpired`,
+ * `CommandAlreadyResolved`.
  */
 export async function takeStep(
   store: Pick<CommandStore, 'find' | 'move'>,
@@ -32,8 +33,8 @@ export async function takeStep(
   }
 }
 
-/** A session's own command. Errors: `CommandNotFound`, whatever else it is. */
-export async function ownCommand(
+/** A command of the session. Errors: `CommandNotFound` otherwise. */
+export async function requireOwnCommand(
   store: Pick<CommandStore, 'find'>,
   kind: CommandKind,
   commandId: string,

@@ -2,7 +2,7 @@ import type { Collection } from 'mongodb'
 import { isDuplicateKey } from '../database/faults.ts'
 import { type CommandProgress, type CommandState, expiringStates, type Transition } from './command-states.ts'
 
-/** What was uploaded; the bytes are in the screenshot store. */
+/** An uploaded screenshot; its bytes are in the screenshot store. */
 export interface UploadedScreenshot {
   fileId: string
   contentType: string
@@ -13,9 +13,9 @@ export interface UploadedScreenshot {
   uploadKey: string
 }
 
-/** A command to a page, with all that happened to it: who asked, what for, who decided what and when. */
+/** A command to a page, with its requester, purpose and all transitions. */
 export interface Command extends CommandProgress {
-  /** Of a screenshot: the public `requestId`. */
+  /** For a screenshot, this is the public `requestId`. */
   commandId: string
   workspaceId: string
   sessionId: string
@@ -31,41 +31,44 @@ export interface Command extends CommandProgress {
   requestedAt: Date
   deleteAt: Date
   screenshot?: UploadedScreenshot
-  /** Files that are being written, or were left behind: none of them is the screenshot. */
+  /** Files that are being written or were abandoned. None of them is the screenshot. */
   uploads: Upload[]
 }
 
 export interface Upload {
   fileId: string
   startedAt: Date
-  /** It is to be deleted, and cannot become the screenshot any more. */
+  /** It will be deleted and can no longer become the screenshot. */
   abandoned?: true
 }
 
 export type CommandDocument = Omit<Command, 'commandId'> & { _id: string }
 
 export interface CommandStore {
-  /** False when the session has a command of this operation. */
+  /** Returns false if the session has a command with this operation. */
   insert(command: Command): Promise<boolean>
   find(commandId: string): Promise<Command | undefined>
   findOperation(sessionId: string, operationId: string): Promise<Command | undefined>
-  /** The latest first. */
+  /** Latest first. */
   list(sessionId: string, limit: number): Promise<Command[]>
-  /** One step, if nobody took another one first. */
+  /** Takes a step; returns undefined if the state is no longer `from`. */
   move(commandId: string, from: CommandState, step: Transition, expiresAt?: Date): Promise<Command | undefined>
 
-  /** Notes a file before its first byte is written, so that none is forgotten; false when it may not be written. */
+  /**
+   * Registers a file before its first byte is written, so that cleanup finds it. Returns false if
+   * no upload is allowed.
+   */
   beginUpload(commandId: string, upload: Upload, maxUploads: number): Promise<boolean>
-  /** Makes a file the screenshot, if consent is still granted and the file was not given up. */
+  /** Makes a file the screenshot, if consent is still granted and the file was not abandoned. */
   completeUpload(commandId: string, step: Transition, screenshot: UploadedScreenshot): Promise<Command | undefined>
-  /** Gives a file up; false when it is the screenshot, or nobody's. */
+  /** Marks a file as abandoned; returns false if it is the screenshot or unknown. */
   abandonUpload(commandId: string, fileId: string): Promise<boolean>
-  /** The file is deleted. */
+  /** Removes the record of a deleted file. */
   forgetUpload(commandId: string, fileId: string): Promise<void>
 
-  /** Writes down what the clock decided. */
+  /** Stores the expiry of expired commands. */
   expire(now: Date): Promise<void>
-  /** Commands with an upload that began before. */
+  /** Commands with an upload that began before the given time. */
   withOldUploads(before: Date, limit: number): Promise<Command[]>
   dueForDeletion(now: Date, limit: number): Promise<Command[]>
   remove(commandId: string): Promise<void>

@@ -47,11 +47,11 @@ async function* chunksOf(bytes: Uint8Array) {
   yield bytes
 }
 
-const refusedWith = (code: ErrorCode) => expect.objectContaining({ code })
+const errorWith = (code: ErrorCode) => expect.objectContaining({ code })
 const types = async (session: Session) => (await core.eventsOf(session)).map(({ type }) => type)
 
 describe('a command', () => {
-  it('expires by the clock, whether or not anybody has written it down', async () => {
+  it('expires by the clock, whether or not the expiry is stored', async () => {
     const session = core.newSession()
     const [first, second] = [await navigation(session), await screenshot(session)]
     core.time.now += lifetime * 1000 - 1
@@ -59,18 +59,18 @@ describe('a command', () => {
     core.time.now += 1
     for (const swept of [false, true]) {
       if (swept) await core.cleanup.run()
-      await expect(answer(session, first, 'accepted')).rejects.toEqual(refusedWith(ErrorCode.COMMAND_EXPIRED))
-      await expect(core.commands.cancel(first, operator)).rejects.toEqual(refusedWith(ErrorCode.COMMAND_EXPIRED))
+      await expect(answer(session, first, 'accepted')).rejects.toEqual(errorWith(ErrorCode.COMMAND_EXPIRED))
+      await expect(core.commands.cancel(first, operator)).rejects.toEqual(errorWith(ErrorCode.COMMAND_EXPIRED))
       const { state, transitions, expiresAt } = await core.commands.find(first)
       expect(state).toBe('expired')
       expect(transitions.at(-1)).toEqual({ state: 'expired', at: expiresAt, by: 'clock' })
       expect(transitions).toHaveLength(2)
     }
-    // A consent gives the upload a time of its own.
+    // Consent starts a new time limit for the upload.
     expect((await core.commands.find(second)).state).toBe('granted')
     core.time.now += lifetime * 1000
-    await expect(upload(session, second)).rejects.toEqual(refusedWith(ErrorCode.COMMAND_EXPIRED))
-    await expect(answer(session, second, 'granted')).rejects.toEqual(refusedWith(ErrorCode.COMMAND_EXPIRED))
+    await expect(upload(session, second)).rejects.toEqual(errorWith(ErrorCode.COMMAND_EXPIRED))
+    await expect(answer(session, second, 'granted')).rejects.toEqual(errorWith(ErrorCode.COMMAND_EXPIRED))
   })
 
   it('that was accepted in time can be completed at any time', async () => {
@@ -82,7 +82,7 @@ describe('a command', () => {
     expect((await answer(session, commandId, 'completed')).content.state).toBe('completed')
   })
 
-  it('whose event was lost in a crash is not acknowledged, and the repeat of its operation tells it once', async () => {
+  it('whose event was lost in a crash is not acknowledged, and a repeat writes the event once', async () => {
     const session = core.newSession()
     const request = { sessionId: session.sessionId, url: `${site}/a`, clientOperationId: 'op' }
     core.breakLog(new Error('killed'))
@@ -96,7 +96,7 @@ describe('a command', () => {
     expect(await core.commands.list(session.sessionId, undefined)).toHaveLength(1)
   })
 
-  it('whose cancellation was lost in a crash is told by the repeat, the request before the end of it', async () => {
+  it('whose cancellation event was lost in a crash gets both events in order by a repeat', async () => {
     const session = core.newSession()
     const request = { sessionId: session.sessionId, clientOperationId: 'op' }
     core.breakLog(new Error('killed'))
@@ -109,7 +109,7 @@ describe('a command', () => {
     expect(await types(session)).toEqual(['screenshot.requested', 'screenshot.cancelled'])
   })
 
-  it('that is accepted and declined at once is one of the two', async () => {
+  it('takes one of several concurrent decisions', async () => {
     for (let round = 0; round < 10; round += 1) {
       const session = core.newSession()
       const commandId = await navigation(session)
@@ -125,7 +125,7 @@ describe('a command', () => {
     }
   })
 
-  it('goes to the session’s own origin or one that its installation allows, as the browser will read it', async () => {
+  it("navigates only to the session's origin or one that its installation allows, in normalized form", async () => {
     const { sessionId } = core.newSession()
     const go = (url: string) => core.commands.requestNavigation({ sessionId, url }, operator)
     expect((await go('HTTPS://SHOP.example:443/a/../b')).content.url).toBe(`${site}/b`)
@@ -138,10 +138,10 @@ describe('a command', () => {
     ])
       await expect(go(url)).rejects.toMatchObject({ issues: [{ path: '/url', rule: 'origin' }] })
     for (const url of ['https://shop.example@evil.example/', 'https://shop.example/\t', `${site}/${'a'.repeat(2048)}`])
-      await expect(go(url)).rejects.toEqual(refusedWith(ErrorCode.VALIDATION_FAILED))
+      await expect(go(url)).rejects.toEqual(errorWith(ErrorCode.VALIDATION_FAILED))
   })
 
-  it('keeps who asked, what for, and every step with its time', async () => {
+  it('records its requester, its purpose, and the time of every step', async () => {
     const session = core.newSession()
     const commandId = await screenshot(session)
     const at = core.time.now
@@ -156,11 +156,11 @@ describe('a command', () => {
         { state: 'denied', at: new Date(at + 1000), by: 'visitor' },
       ],
     })
-    await expect(core.commands.find(commandId, 'ws_2')).rejects.toEqual(refusedWith(ErrorCode.COMMAND_NOT_FOUND))
+    await expect(core.commands.find(commandId, 'ws_2')).rejects.toEqual(errorWith(ErrorCode.COMMAND_NOT_FOUND))
   })
 })
 
-/** The contract's own table, as plain as it can be said. */
+/** The transitions of the contract. */
 const allowed = new Set([
   'cmd requested accepted',
   'cmd requested declined',
@@ -182,7 +182,7 @@ interface Model {
   steps: CommandState[]
 }
 
-/** What the contract says that a step does: the state after it, or the refusal. */
+/** The contract's result of a step: the next state or the error. */
 function expected(model: Model, to: CommandState): CommandState | ErrorCode {
   const expires = model.state === 'requested' || model.state === 'granted'
   if (expires && core.time.now >= model.expiresAt) model.state = 'expired'
@@ -205,11 +205,11 @@ const screenshotSteps = ['granted', 'denied', 'unsupported', 'uploaded', 'cancel
 const step = (steps: readonly CommandState[]) =>
   fc.record({ to: fc.constantFrom(...steps), wait: fc.constantFrom(0, 0, 0, 1, 60_000, 120_000), sweep: fc.boolean() })
 
-describe('any sequence of calls by the operator and the visitor', () => {
+describe('a random sequence of calls by the operator and the visitor', () => {
   it.each([
     ['cmd', navigationSteps],
     ['scr', screenshotSteps],
-  ] as const)('on a %s does what the contract’s table says', async (kind, steps) => {
+  ] as const)('on a %s follows the contract', async (kind, steps) => {
     await fc.assert(
       fc.asyncProperty(fc.array(step(steps), { minLength: 1, maxLength: 8 }), async (calls) => {
         const session = core.newSession()
@@ -239,8 +239,8 @@ describe('any sequence of calls by the operator and the visitor', () => {
         expected(model, state)
         expect(state).toBe(model.state)
         expect(transitions.map((each) => each.state).filter((each) => each !== 'expired')).toEqual(model.steps)
-        const told = await types(session)
-        expect(told.length).toBe(state === 'cancelled' ? 2 : 1)
+        const written = await types(session)
+        expect(written.length).toBe(state === 'cancelled' ? 2 : 1)
       }),
       { numRuns: 60 },
     )

@@ -17,7 +17,7 @@ import { takeStep } from './command-steps.ts'
 import type { Command, CommandStore } from './command-store.ts'
 import { navigationIssue } from './navigation-target.ts'
 
-/** An operator's tool: the subject of its token, and the one workspace that it may act for. */
+/** The caller: the subject of its token, and the one workspace it may act for, if limited. */
 export interface Operator {
   subject: string
   workspaceId?: string
@@ -27,7 +27,7 @@ export interface NavigationRequest {
   sessionId: string
   url: string
   label?: string
-  /** Left out: each call is an operation of its own. */
+  /** Absent: each call is a separate operation. */
   clientOperationId?: string
 }
 
@@ -46,14 +46,15 @@ export interface CommandSettings {
 
 export interface Commands {
   /**
-   * Asks the visitor of a live session. Errors: `NotFound`, those of a session that is over, `RouteNotAdvertised`,
-   * `ValidationFailed`, `IdempotencyConflict`, `ServiceUnavailable` (whether it is asked is then found out by a repeat).
+   * Sends a request to the visitor of a live session. Errors: `NotFound`, those of an ended
+   * session, `RouteNotAdvertised`, `ValidationFailed`, `IdempotencyConflict`, `ServiceUnavailable`
+   * (the outcome is unknown; repeat the call).
    */
   requestNavigation(request: NavigationRequest, operator: Operator): Promise<Repeatable<Command>>
   requestScreenshot(request: ScreenshotRequest, operator: Operator): Promise<Repeatable<Command>>
   /** Errors: `CommandNotFound`, `CommandAlreadyResolved`, `CommandExpired`. */
   cancel(commandId: string, operator: Operator): Promise<Command>
-  /** Errors: `CommandNotFound`, also for another workspace's command. */
+  /** Errors: `CommandNotFound`, also for a command of another workspace. */
   find(commandId: string, workspaceId?: string): Promise<Command>
   /** Errors: `NotFound`, `ValidationFailed`. */
   list(sessionId: string, limit: number | undefined, workspaceId?: string): Promise<Command[]>
@@ -74,13 +75,13 @@ const listDefault = 50
 const capabilityOf = { navigation: 'navigation', screenshot: 'screenshots' } as const
 const dayMs = 86_400_000
 
-/** Commands to a visitor's page, none of which happens without the visitor's consent (contract, section 3). */
+/** Commands to a visitor's page. Each needs the visitor's consent (contract, section 3). */
 export function createCommands(dependencies: CommandsDependencies): Commands {
   const { store, sessions, access, installations, log, settings, now } = dependencies
 
   /**
-   * The command is written before its event, and neither is acknowledged without the other: where a crash comes between
-   * them, the operator's repeat finds the command and writes the event, and without a repeat it expires unseen.
+   * The command is written before its event, and acknowledged after both. After a crash in between,
+   * a repeat finds the command and writes the event. Without a repeat, the command expires unseen.
    */
   async function request(
     kind: CommandKind,
@@ -90,7 +91,7 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
     validate(field('/clientOperationId', clientOperationId, operationId))
     const session = await sessions.find(sessionId, workspaceId)
     const commandId = newId(kind === 'navigation' ? 'cmd' : 'scr')
-    // No operator can choose it: a chosen one has no space.
+    // Callers cannot choose this id: their ids contain no space.
     const operation = clientOperationId ?? `own ${commandId}`
     const inputHash = hashInput({ kind, ...input })
     const earlier = await store.findOperation(sessionId, operation)
@@ -140,8 +141,8 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
     return installation
   }
 
-  /** Its operation key makes each event of a command one, whoever writes it how often. */
-  async function tell(command: Command, type: CommandEventType, data: Record<string, unknown>) {
+  /** The operation key makes each event of a command unique across repeats. */
+  async function writeEvent(command: Command, type: CommandEventType, data: Record<string, unknown>) {
     const { conversationId, sessionId, commandId } = command
     await log.append({
       conversationId,
@@ -155,11 +156,11 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
 
   function announce(command: Command): Promise<void> {
     const { commandId, url, label, purpose, transitions } = command
-    // Of the request, whatever became of it since.
+    // The request's expiry, whatever its present state.
     const expiresAt = new Date((transitions[0]?.at.getTime() ?? 0) + settings.lifetime * 1000).toISOString()
     return command.kind === 'navigation'
-      ? tell(command, 'navigation.requested', { commandId, url, label, expiresAt })
-      : tell(command, 'screenshot.requested', { requestId: commandId, purpose, expiresAt })
+      ? writeEvent(command, 'navigation.requested', { commandId, url, label, expiresAt })
+      : writeEvent(command, 'screenshot.requested', { requestId: commandId, purpose, expiresAt })
   }
 
   async function find(commandId: string, workspaceId?: string): Promise<Command> {
@@ -177,10 +178,10 @@ export function createCommands(dependencies: CommandsDependencies): Commands {
     async cancel(commandId, { subject, workspaceId }) {
       await find(commandId, workspaceId)
       const cancelled = await takeStep(store, now, { commandId, to: 'cancelled', by: subject })
-      // First the request, should its writer have died before it: nobody is to hear of it after its end.
+      // Writes the request first, in case its writer died: the cancellation must follow it.
       await announce(cancelled)
-      if (cancelled.kind === 'navigation') await tell(cancelled, 'navigation.cancelled', { commandId })
-      else await tell(cancelled, 'screenshot.cancelled', { requestId: commandId })
+      if (cancelled.kind === 'navigation') await writeEvent(cancelled, 'navigation.cancelled', { commandId })
+      else await writeEvent(cancelled, 'screenshot.cancelled', { requestId: commandId })
       return cancelled
     },
 
@@ -203,10 +204,10 @@ function checkNavigation(
 ): { url: string; label?: string } {
   const rule = (value: string) => navigationIssue(value, [origin, ...origins])
   validate(field('/url', url, rule), field('/label', label, line(1, 128)))
-  return { url: new URL(url).href, ...(label === undefined ? {} : { label }) }
+  return { url: new URL(url).href, label }
 }
 
 function checkScreenshot({ purpose }: { purpose?: string }): { purpose?: string } {
   validate(field('/purpose', purpose, line(1, 256)))
-  return purpose === undefined ? {} : { purpose }
+  return { purpose }
 }

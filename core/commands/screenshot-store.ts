@@ -1,12 +1,15 @@
 import { type GridFSBucket, MongoRuntimeError, ObjectId } from 'mongodb'
 
-/** The bytes of screenshots, each under an id that is made before it is written. */
+/** The bytes of screenshots, under ids that are created before writing. */
 export interface ScreenshotStore {
   newFileId(): string
-  /** Resolves when every byte is durable. Errors: those of the chunks and of the store; what was written is to be deleted. */
+  /**
+   * Resolves when every byte is durable. Errors: those of the chunks and of the store; the caller
+   * must then delete the file.
+   */
   write(fileId: string, name: string, chunks: AsyncIterable<Uint8Array>): Promise<void>
   read(fileId: string): AsyncIterable<Uint8Array>
-  /** Deletes whatever there is of it, also of a file that was never finished. */
+  /** Deletes all data of a file, also of an unfinished one. */
   delete(fileId: string): Promise<void>
 }
 
@@ -16,10 +19,11 @@ export function createScreenshotStore(bucket: GridFSBucket): ScreenshotStore {
 
     async write(fileId, name, chunks) {
       const stream = bucket.openUploadStreamWithId(new ObjectId(fileId), name)
-      // Each failure also reaches the callback of the write that met it.
+      // The callback of the failing write reports the same error.
       stream.on('error', () => {})
       try {
-        // One write at a time: none is under way when the chunks break off, so none lands after the deletion.
+        // One write at a time: when the chunks fail, no write is under way that could follow the
+        // deletion.
         for await (const chunk of chunks) await settled((done) => stream.write(chunk, done))
         await settled((done) => stream.end(done))
       } catch (error) {
@@ -34,7 +38,7 @@ export function createScreenshotStore(bucket: GridFSBucket): ScreenshotStore {
       try {
         await bucket.delete(new ObjectId(fileId))
       } catch (error) {
-        // The chunks are deleted, there was no file to go with them.
+        // The chunks are deleted; an unfinished file has no document.
         if (!(error instanceof MongoRuntimeError && error.message.startsWith('File not found'))) throw error
       }
     },

@@ -53,7 +53,7 @@ async function bytesOf(requestId: string): Promise<Buffer> {
 }
 
 describe('an upload', () => {
-  it.each([1, 7, 64_000])('in chunks of %i bytes is kept byte for byte', async (size) => {
+  it.each([1, 7, 64_000])('in chunks of %i bytes is stored byte for byte', async (size) => {
     const target = await granted()
     const bytes = imageOf('image/png', size === 1 ? 100 : 600_001)
     const { content } = await upload(target, inChunks(bytes, size))
@@ -61,7 +61,7 @@ describe('an upload', () => {
     expect((await bytesOf(target.requestId)).equals(bytes)).toBe(true)
   })
 
-  it('that ends after its time is refused, and nothing of it is kept', async () => {
+  it('that ends after its expiry is rejected, and its bytes are deleted', async () => {
     const target = await granted()
     const late = upload(
       target,
@@ -74,7 +74,7 @@ describe('an upload', () => {
     await expect(bytesOf(target.requestId)).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
   })
 
-  it('does not share its key with another screenshot of the session', async () => {
+  it('cannot reuse the key of another screenshot in the session', async () => {
     const first = await granted()
     const { session } = first
     const { content } = await core.commands.requestScreenshot({ sessionId: session.sessionId }, { subject: 'desk' })
@@ -93,7 +93,7 @@ describe('an upload', () => {
     })
   })
 
-  it('waits its turn when too many are under way', async () => {
+  it('is rejected while too many uploads are under way', async () => {
     const target = await granted()
     const { promise: go, resolve } = Promise.withResolvers<void>()
     const bytes = imageOf('image/png', 100)
@@ -110,7 +110,7 @@ describe('an upload', () => {
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
   })
 
-  it('that was given up cannot become the screenshot, however late it comes', async () => {
+  it('that was abandoned cannot become the screenshot', async () => {
     const { requestId } = await granted()
     const [fileId, other] = [core.files.newFileId(), core.files.newFileId()]
     const startedAt = new Date(core.time.now)
@@ -125,7 +125,7 @@ describe('an upload', () => {
     expect(await core.store.abandonUpload(requestId, other)).toBe(false)
   })
 
-  it('whose process dies in the middle is deleted by the clean-up', async () => {
+  it('whose process died is deleted by the cleanup', async () => {
     const target = await granted()
     const fileId = core.files.newFileId()
     await core.store.beginUpload(target.requestId, { fileId, startedAt: new Date(core.time.now) }, 2)
@@ -139,8 +139,8 @@ describe('an upload', () => {
   })
 })
 
-describe('the clean-up', () => {
-  it('deletes commands after their time, with their screenshots, and leaves the others', async () => {
+describe('the cleanup', () => {
+  it('deletes commands past their retention, with their screenshots, and no others', async () => {
     const old = await granted()
     await upload(old, inChunks(imageOf('image/png', 600_000), 64_000))
     core.time.now += 29 * dayMs

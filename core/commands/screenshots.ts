@@ -7,9 +7,9 @@ import { isIdempotencyKey } from '../rules.ts'
 import type { Repeatable } from '../visitors/session-content.ts'
 import type { VisitorAccess, VisitorCredentials } from '../visitors/visitor-access.ts'
 import { type CommandState, stateAt } from './command-states.ts'
-import { ownCommand } from './command-steps.ts'
+import { requireOwnCommand } from './command-steps.ts'
 import type { Command, CommandStore, UploadedScreenshot } from './command-store.ts'
-import { imageBeginning, imageTypes, isImageOfType } from './image-type.ts'
+import { imageSignatureBytes, imageTypes, isImageOfType } from './image-type.ts'
 import type { ScreenshotStore } from './screenshot-store.ts'
 
 export interface ScreenshotUpload {
@@ -17,7 +17,7 @@ export interface ScreenshotUpload {
   requestId: string
   contentType: string
   idempotencyKey: string
-  /** Where it is known beforehand. */
+  /** If known in advance. */
   byteLength?: number
 }
 
@@ -30,7 +30,7 @@ export interface Uploaded {
 
 export interface ScreenshotSettings {
   maxBytes: number
-  /** Of one screenshot, under way at once. */
+  /** Concurrent uploads of one screenshot. */
   maxUploads: number
   /** Seconds. */
   idempotencyRetention: number
@@ -38,14 +38,14 @@ export interface ScreenshotSettings {
 
 export interface Screenshots {
   /**
-   * Takes a screenshot that the visitor consented to, without holding it in memory. By the time it resolves every byte
-   * is durable; whatever breaks off leaves nothing.
-   * Errors: those of VisitorAccess.authorize and Idempotency.once, `CommandNotFound`, `ConsentRequired`,
-   * `CommandExpired`, `CommandAlreadyResolved`, `UnsupportedMediaType`, `PayloadTooLarge`, `ValidationFailed` (path ""),
-   * and those of the chunks.
+   * Stores a screenshot that the visitor consented to, without buffering it in memory. When it
+   * resolves, every byte is durable; a failed upload leaves no data. Errors: those of
+   * VisitorAccess.authorize and Idempotency.once, `CommandNotFound`, `ConsentRequired`,
+   * `CommandExpired`, `CommandAlreadyResolved`, `UnsupportedMediaType`, `PayloadTooLarge`,
+   * `ValidationFailed` (path ""), and those of the chunks.
    */
   upload(header: ScreenshotUpload, chunks: AsyncIterable<Uint8Array>): Promise<Repeatable<Uploaded>>
-  /** Errors: `NotFound` while nothing is uploaded. */
+  /** Errors: `NotFound` before the upload. */
   open(command: Command): { screenshot: UploadedScreenshot; chunks: AsyncIterable<Uint8Array> }
 }
 
@@ -59,12 +59,14 @@ export interface ScreenshotsDependencies {
   now: () => number
 }
 
-/** Screenshots of a visitor's page: in with consent, out to operators (contract, section 3). */
+/**
+ * Screenshots of a visitor's page: uploaded with consent, read by operators (contract, section 3).
+ */
 export function createScreenshots(dependencies: ScreenshotsDependencies): Screenshots {
   const { store, files, access, idempotency, settings, logger, now } = dependencies
 
-  /** Why a screenshot cannot be uploaded, or not any more. */
-  function refusal(command: Command): ServiceError {
+  /** Why a screenshot cannot be uploaded now. */
+  function rejection(command: Command): ServiceError {
     const state = stateAt(command, now())
     if (state === 'granted') return new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 1 })
     if (state === 'expired') return new ServiceError(ErrorCode.COMMAND_EXPIRED)
@@ -72,8 +74,8 @@ export function createScreenshots(dependencies: ScreenshotsDependencies): Screen
     return new ServiceError(ErrorCode.CONSENT_REQUIRED)
   }
 
-  /** The answer to the very upload that was taken before. */
-  function earlierAnswer(command: Command, key: string, sha256: string): Uploaded | undefined {
+  /** The result of an earlier identical upload. */
+  function earlierResult(command: Command, key: string, sha256: string): Uploaded | undefined {
     const { state, screenshot } = command
     if (state !== 'uploaded' || screenshot?.uploadKey !== key || screenshot.sha256 !== sha256) return undefined
     return { requestId: command.commandId, state, byteLength: screenshot.byteLength, sha256 }
@@ -86,26 +88,26 @@ export function createScreenshots(dependencies: ScreenshotsDependencies): Screen
     return idempotency.once({ scope, sessionId, key, input: { requestId, sha256 }, keptFor, run })
   }
 
-  /** The bytes are compared with those of the first upload and not kept. */
+  /** Compares the bytes with those of the first upload without storing them. */
   async function repeat(header: ScreenshotUpload, command: Command, image: ReturnType<typeof inspect>) {
     for await (const _ of image.chunks);
     const { sha256 } = image.end()
     const { result } = await once(header, command.sessionId, sha256, async () => {
-      const earlier = earlierAnswer(command, header.idempotencyKey, sha256)
+      const earlier = earlierResult(command, header.idempotencyKey, sha256)
       if (!earlier) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
       return earlier
     })
     return { content: result, replayed: true }
   }
 
-  /** Whatever is not the screenshot now goes. What cannot be deleted now is deleted by the clean-up. */
+  /** Deletes the file unless it is the screenshot. The cleanup repeats a failed deletion. */
   async function discard(commandId: string, fileId: string) {
     try {
       if (!(await store.abandonUpload(commandId, fileId))) return
       await files.delete(fileId)
       await store.forgetUpload(commandId, fileId)
     } catch (error) {
-      logger.warn({ reason: (error as Error).name }, 'unused upload not deleted yet')
+      logger.warn({ reason: (error as Error).name }, 'deleting an unused upload failed; the cleanup will retry')
     }
   }
 
@@ -117,14 +119,14 @@ export function createScreenshots(dependencies: ScreenshotsDependencies): Screen
       if (!isIdempotencyKey(uploadKey)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
       if ((header.byteLength ?? 0) > settings.maxBytes) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
       const { sessionId } = session
-      const command = await ownCommand(store, 'screenshot', requestId, sessionId)
+      const command = await requireOwnCommand(store, 'screenshot', requestId, sessionId)
       const image = inspect(header, chunks, settings.maxBytes)
       if (command.screenshot?.uploadKey === uploadKey) return repeat(header, command, image)
-      if (stateAt(command, now()) !== 'granted') throw refusal(command)
+      if (stateAt(command, now()) !== 'granted') throw rejection(command)
 
       const fileId = files.newFileId()
       if (!(await store.beginUpload(requestId, { fileId, startedAt: new Date(now()) }, settings.maxUploads))) {
-        throw refusal(await ownCommand(store, 'screenshot', requestId, sessionId))
+        throw rejection(await requireOwnCommand(store, 'screenshot', requestId, sessionId))
       }
       try {
         await files.write(fileId, requestId, image.chunks)
@@ -135,9 +137,9 @@ export function createScreenshots(dependencies: ScreenshotsDependencies): Screen
           if (await store.completeUpload(requestId, step, screenshot)) {
             return { requestId, state: step.state, byteLength, sha256 }
           }
-          const current = await ownCommand(store, 'screenshot', requestId, sessionId)
-          const earlier = earlierAnswer(current, uploadKey, sha256)
-          if (!earlier) throw refusal(current)
+          const current = await requireOwnCommand(store, 'screenshot', requestId, sessionId)
+          const earlier = earlierResult(current, uploadKey, sha256)
+          if (!earlier) throw rejection(current)
           return earlier
         })
         return { content: result, replayed }
@@ -154,11 +156,15 @@ export function createScreenshots(dependencies: ScreenshotsDependencies): Screen
 }
 
 /**
- * An image on its way: the chunks as they come, held against the type and the bounds, and in the end what they were.
- * Errors: `PayloadTooLarge`; `ValidationFailed` with the rule `contentType` when the beginning is not the type's, with
- * `contentLength` when the length is not what was said.
+ * Passes the chunks through, checks type and length, and returns hash and length at the end.
+ * Errors: `PayloadTooLarge`; `ValidationFailed` with the rule `contentType` if the first bytes do
+ * not match the type, or `contentLength` if the length differs from the announced one.
  */
-function inspect({ contentType, byteLength: said }: ScreenshotUpload, source: AsyncIterable<Uint8Array>, max: number) {
+function inspect(
+  { contentType, byteLength: announced }: ScreenshotUpload,
+  source: AsyncIterable<Uint8Array>,
+  max: number,
+) {
   const hash = createHash('sha256')
   let beginning: Uint8Array = new Uint8Array()
   let byteLength = 0
@@ -171,15 +177,15 @@ function inspect({ contentType, byteLength: said }: ScreenshotUpload, source: As
     for await (const chunk of source) {
       byteLength += chunk.length
       if (byteLength > max) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
-      if (beginning.length < imageBeginning) {
-        beginning = Buffer.concat([beginning, chunk.subarray(0, imageBeginning - beginning.length)])
-        if (beginning.length === imageBeginning) checkBeginning()
+      if (beginning.length < imageSignatureBytes) {
+        beginning = Buffer.concat([beginning, chunk.subarray(0, imageSignatureBytes - beginning.length)])
+        if (beginning.length === imageSignatureBytes) checkBeginning()
       }
       hash.update(chunk)
       yield chunk
     }
     checkBeginning()
-    if (said !== undefined && said !== byteLength) throw invalid('contentLength')
+    if (announced !== undefined && announced !== byteLength) throw invalid('contentLength')
   }
 
   return { chunks: inspected(), end: () => ({ sha256: hash.digest('hex'), byteLength }) }

@@ -8,7 +8,10 @@ import { type CommandDecisions, createCommandDecisions } from './command-decisio
 import { type Commands, createCommands } from './commands.ts'
 import { createScreenshots, type Screenshots } from './screenshots.ts'
 
-/** Commands to a visitor's page: the operator's request, the visitor's decision, the screenshot, the end. */
+/**
+ * Commands to a visitor's page: the operator's request, the visitor's decision, the screenshot, the
+ * cleanup.
+ */
 export interface CommandService {
   commands: Commands
   commandDecisions: CommandDecisions
@@ -56,6 +59,6 @@ export function createCommandService(
       now,
       settings: { maxBytes: screenshotMaxBytes, maxUploads: config.SCREENSHOT_UPLOADS_MAX, idempotencyRetention },
     }),
-    jobs: [createRecurring({ name: 'cleanup of commands', everyMs: cleanupEveryMs, run: cleanup.run, logger })],
+    jobs: [createRecurring({ name: 'clean up commands', everyMs: cleanupEveryMs, run: cleanup.run, logger })],
   }
 }

@@ -21,7 +21,7 @@ import { createScreenshots } from './screenshots.ts'
 export const site = 'https://shop.example'
 export const lifetime = 120
 
-/** Commands and screenshots over the real store, with sessions, installation and clock in the test's hand. */
+/** Commands and screenshots over the real store, with injected sessions, installation and clock. */
 export function createTestCommands(database: Database) {
   const time = { now: Date.UTC(2030, 0, 1) }
   const now = () => time.now
@@ -85,7 +85,7 @@ export function createTestCommands(database: Database) {
     cleanup: createCommandCleanup({ store, files, now }),
     time,
     installation,
-    /** From now on no event can be written, as if the process died before it; undefined: it can again. */
+    /** Makes every event write fail, as if the process died before it; undefined restores it. */
     breakLog(error: Error | undefined) {
       fault = error
     },

@@ -5,9 +5,12 @@ import type { Directory } from '../workspaces/directory.ts'
 import type { Conversation, ConversationStore } from './conversation-store.ts'
 
 export interface ConversationAccess {
-  /** A conversation of the caller's workspace; of any one for a caller that may act for all. Errors: `NotFound`. */
+  /**
+   * Returns a conversation of the caller's workspace, or of any workspace if the caller is not
+   * limited to one. Errors: `NotFound`.
+   */
   find(conversationId: string, workspaceId: string | undefined): Promise<Conversation>
-  /** Whether there is such a one, as it was at most a second ago. Errors: `NotFound`. */
+  /** Checks existence with data at most a second old. Errors: `NotFound`. */
   require(conversationId: string, workspaceId: string | undefined): Promise<void>
 }
 
@@ -19,7 +22,7 @@ export function createConversationAccess(
     async (ids) => new Map((await conversations.find(ids)).map((found) => [found.conversationId, found])),
   )
 
-  function admitted<C extends { workspaceId: string }>(
+  function requireInWorkspace<C extends { workspaceId: string }>(
     conversation: C | undefined,
     workspaceId: string | undefined,
   ): C {
@@ -30,10 +33,10 @@ export function createConversationAccess(
   }
 
   return {
-    find: async (conversationId, workspaceId) => admitted(await load(conversationId), workspaceId),
+    find: async (conversationId, workspaceId) => requireInWorkspace(await load(conversationId), workspaceId),
 
     async require(conversationId, workspaceId) {
-      admitted(await directory.conversations.get(conversationId), workspaceId)
+      requireInWorkspace(await directory.conversations.get(conversationId), workspaceId)
     },
   }
 }

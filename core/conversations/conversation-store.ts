@@ -5,25 +5,25 @@ export interface Conversation {
   conversationId: string
   workspaceId: string
   connectionId: string
-  /** Identity of the event log: a position of another epoch is no position here. */
+  /** Identity of the event log. Positions of another epoch are invalid. */
   epoch: string
   createdAt: Date
-  /** What the inbox shows; it follows the log and may be behind for a moment. */
+  /** Fields for the inbox; they follow the log and may lag behind it. */
   lastMessageAt?: Date
   lastSequence?: number
   lastSessionId?: string
   status?: 'open' | 'closed'
-  /** Place of the last closing in the log. */
+  /** Sequence of the last closing. */
   closedSequence?: number
   assignment?: Assignment
 }
 
-/** Who an operator's side has named for a conversation. */
+/** The agent assigned to a conversation. */
 export interface Assignment {
   /** Counts the changes. */
   version: number
   agent?: Agent
-  /** Whom an unassignment concerned. */
+  /** The agent that an unassignment removed. */
   previous?: Agent
   /** The event of this version is in the log. */
   announced: boolean
@@ -31,40 +31,40 @@ export interface Assignment {
 
 export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSessionId' | 'status'> & {
   _id: string
-  /** Whose message came last, with its place, by which the later of two is told. */
+  /** The session of the last message, with its sequence to tell which is later. */
   lastSession?: { sequence: number; sessionId: string }
-  /** An erasure removes it: nobody finds it any more. */
+  /** An erasure is removing it, so it is no longer returned. */
   erasing?: true
 }
 
 const kept = { erasing: { $exists: false } } as const
 
-/** What the log has seen of a conversation, for the inbox. */
+/** A conversation's latest activity, for the inbox. */
 export interface Activity {
   conversationId: string
   lastMessageAt: Date
   lastSequence: number
-  /** Whose message came last, with its place. */
+  /** The session of the last message, with its sequence. */
   lastSession?: { sequence: number; sessionId: string }
 }
 
 export interface ConversationStore {
-  /** False when it is there already: that changes nothing. */
+  /** Returns false and changes nothing if it exists. */
   insertOnce(conversation: Conversation): Promise<boolean>
   find(conversationIds: string[]): Promise<Conversation[]>
   recordActivity(activities: Activity[]): Promise<void>
-  /** Names the session that a conversation goes on with, unless a later one is known. */
+  /** Sets the session that continues the conversation, unless a later one is known. */
   setLastSession(conversationId: string, lastSession: { sequence: number; sessionId: string }): Promise<void>
-  /** Conversations as their logs have closed them. */
+  /** Records closings from the log. */
   recordClosed(closings: { conversationId: string; sequence: number }[]): Promise<void>
-  /** The next version of an assignment, if the one that was read is still the latest. */
+  /** Writes the next version of an assignment; returns false if `from` is not the latest. */
   assign(conversationId: string, from: Assignment | undefined, to: Assignment): Promise<boolean>
   markAnnounced(conversationId: string, version: number): Promise<void>
-  /** Conversations whose assignment is not in the log yet. */
+  /** Conversations whose assignment has no event in the log yet. */
   unannounced(limit: number): Promise<Conversation[]>
-  /** Conversations with a message since, the latest first. */
+  /** Conversations with a message since then, latest first. */
   activeSince(workspaceId: string | undefined, since: Date, limit: number): Promise<Conversation[]>
-  /** Those with a message, latest first, after a place in that order. */
+  /** Conversations with a message, latest first, after a position in that order. */
   listActive(query: {
     workspaceId?: string
     status?: 'open' | 'closed'
@@ -96,7 +96,8 @@ export function createConversationStore({
       await conversations.bulkWrite(
         activities.map(({ conversationId, lastMessageAt, lastSequence, lastSession }) => ({
           updateOne: {
-            // By the id alone and only forwards, whichever process comes last: a third of what a condition costs.
+            // By id alone with `$max`, safe in any order: a condition would cost three times as
+            // much.
             filter: { _id: conversationId },
             update: {
               $max: {
@@ -107,7 +108,7 @@ export function createConversationStore({
             },
           },
         })),
-        // Derived from the log, and noted again after a fault: it must not make the log's own writes wait for the journal.
+        // Derived from the log and repaired after a fault, so it need not wait for the journal.
         { ordered: false, writeConcern: { w: 1 } },
       )
     },

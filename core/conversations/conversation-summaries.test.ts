@@ -24,8 +24,8 @@ beforeAll(async () => {
   }
 })
 
-describe('an operator’s list of conversations', () => {
-  it('says who the visitor is and what was said last, whichever side said it', async () => {
+describe("the operators' list of conversations", () => {
+  it('includes the visitor and the last message of either side', async () => {
     const visitor = await cores.newVisitor()
     const { workspaceId, conversationId } = visitor
     await send(core, visitor, 'hello')
@@ -37,7 +37,7 @@ describe('an operator’s list of conversations', () => {
       lastMessage: { body: 'hello', author: { kind: 'visitor' } },
     })
     await answer(core, visitor, 'good-day')
-    await core.conversationDesk.close(conversationId, undefined)
+    await core.assignments.close(conversationId, undefined)
     const { conversation } = await messaging.getConversation({ conversationId }, options)
     expect(conversation).toMatchObject({
       visitor: { identityState: 'anonymous' },
@@ -45,7 +45,7 @@ describe('an operator’s list of conversations', () => {
     })
   })
 
-  it('shows a conversation without a message with neither, and one of another workspace not at all', async () => {
+  it('omits both for a conversation without a message, and hides other workspaces', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId, workspaceId } = visitor
     const { conversation } = await messaging.getConversation({ conversationId }, await headers(workspaceId))
@@ -55,7 +55,7 @@ describe('an operator’s list of conversations', () => {
     await expect(elsewhere).rejects.toMatchObject({ rawMessage: 'NotFound' })
   })
 
-  it('keeps the state of the last message as it is now', async () => {
+  it('shows the current state of the last message', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId, workspaceId } = visitor
     const { event } = await send(core, visitor, 'read-me')
@@ -66,7 +66,7 @@ describe('an operator’s list of conversations', () => {
 })
 
 describe('a workspace', () => {
-  it('is told with its connections to its own tokens, and to no others', async () => {
+  it('and its connections are readable with its own tokens only', async () => {
     const { workspaceId } = await cores.newSite()
     const own = await headers(workspaceId)
     expect((await workspaces.getWorkspace({}, own)).workspace).toMatchObject({ workspaceId, name: 'Shop' })

@@ -3,9 +3,9 @@ import type { LogEvent } from '../log/model.ts'
 import type { SessionStore } from '../visitors/session-store.ts'
 import type { Conversation } from './conversation-store.ts'
 
-/** What an inbox shows of a conversation besides its own document. */
+/** What an inbox shows of a conversation besides its document. */
 export interface ConversationSummary {
-  /** By the session that wrote last. */
+  /** The visitor of the session that wrote last. */
   visitor?: { identityState: 'anonymous' | 'verified'; displayName?: string; externalSubject?: string }
   lastMessage?: LogEvent
 }
@@ -15,7 +15,7 @@ export interface ConversationSummaries {
   of(conversations: Conversation[]): Promise<ConversationSummary[]>
 }
 
-/** Reads a whole page's visitors and latest messages at once: two queries, however many conversations. */
+/** Loads visitors and latest messages of a page with two queries. */
 export function createConversationSummaries({
   sessions,
   events,
@@ -36,8 +36,8 @@ export function createConversationSummaries({
         const session = lastSessionId === undefined ? undefined : sessionsById.get(lastSessionId)
         const lastMessage = latestById.get(conversationId)
         return {
-          ...(session && { visitor: toVisitor(session) }),
-          ...(lastMessage?.message && { lastMessage }),
+          visitor: session && toVisitor(session),
+          lastMessage: lastMessage?.message && lastMessage,
         }
       })
     },
@@ -50,6 +50,6 @@ function toVisitor({ identity }: { identity?: { externalSubject: string; display
   return {
     identityState: 'verified' as const,
     externalSubject,
-    ...(displayName === undefined ? {} : { displayName }),
+    displayName,
   }
 }

@@ -19,12 +19,12 @@ const listed = async (core: CoreContext, { workspaceId, conversationId }: TestVi
 }
 
 describe('a conversation', () => {
-  it('is closed once, whoever closes it and however often', async () => {
+  it('is closed once under concurrent and repeated closings', async () => {
     const visitor = await cores.newVisitor()
     await send(a, visitor, 'hello')
     const closings = Array.from({ length: 8 }, (_, index) => [a, b][index % 2]!)
     const closed = await Promise.all(
-      closings.map(({ conversationDesk }) => conversationDesk.close(visitor.conversationId, undefined)),
+      closings.map(({ assignments }) => assignments.close(visitor.conversationId, undefined)),
     )
     expect(closed.map(({ status }) => status)).toEqual(Array(8).fill('closed'))
     expect(await typesOf(visitor)).toEqual(['message.accepted', 'conversation.closed'])
@@ -35,10 +35,10 @@ describe('a conversation', () => {
   it.each([
     ['the visitor', send],
     ['the agent', answer],
-  ])('is opened again by the next message of %s: first that, then the message', async (_, write) => {
+  ])('is reopened by the next message of %s, with the event before the message', async (_, write) => {
     const visitor = await cores.newVisitor()
     await send(a, visitor, 'hello')
-    await a.conversationDesk.close(visitor.conversationId, undefined)
+    await a.assignments.close(visitor.conversationId, undefined)
     const { event } = await write(b, visitor, 'again')
     expect((await typesOf(visitor)).slice(-2)).toEqual(['conversation.reopened', event.type])
     expect(event.sequence).toBe(4)
@@ -46,11 +46,11 @@ describe('a conversation', () => {
     expect(await listed(b, visitor, 'closed')).toBeUndefined()
   })
 
-  it('is opened once by many messages at once, before the first of them', async () => {
+  it('is reopened once under concurrent messages, before the first of them', async () => {
     const visitor = await cores.newVisitor()
     await send(a, visitor, 'hello')
     await send(b, visitor, 'hello2')
-    await a.conversationDesk.close(visitor.conversationId, undefined)
+    await a.assignments.close(visitor.conversationId, undefined)
     await Promise.all(Array.from({ length: 20 }, (_, index) => send([a, b][index % 2]!, visitor, `m${index}`)))
     expect((await typesOf(visitor)).slice(2)).toEqual([
       'conversation.closed',
@@ -59,22 +59,22 @@ describe('a conversation', () => {
     ])
   })
 
-  it('is not opened by the repeat of a message from before', async () => {
+  it('is not reopened by the repeat of an earlier message', async () => {
     const visitor = await cores.newVisitor()
     const first = await send(a, visitor, 'hello')
-    await a.conversationDesk.close(visitor.conversationId, undefined)
+    await a.assignments.close(visitor.conversationId, undefined)
     const repeated = await send(b, visitor, 'hello')
     expect(repeated).toMatchObject({ replayed: true, event: { sequence: first.event.sequence } })
     expect(await typesOf(visitor)).toEqual(['message.accepted', 'conversation.closed'])
   })
 
-  it('closed and written to from everywhere at once has closings and openings in turn, and no message while closed', async () => {
+  it('alternates closings and reopenings under concurrent calls, without messages while closed', async () => {
     const visitor = await cores.newVisitor()
     await send(a, visitor, 'hello')
     await Promise.all(
       Array.from({ length: 60 }, (_, index) => {
         const core = [a, b][index % 2]!
-        if (index % 5 === 0) return core.conversationDesk.close(visitor.conversationId, undefined)
+        if (index % 5 === 0) return core.assignments.close(visitor.conversationId, undefined)
         return index % 7 === 0
           ? core.typing.setByVisitor(visitor.credentials, 'started')
           : send(core, visitor, `m${index}`)
@@ -97,11 +97,11 @@ describe('a conversation', () => {
   it('of another workspace is not found', async () => {
     const { conversationId } = await cores.newVisitor()
     const notFound = { code: ErrorCode.NOT_FOUND }
-    await expect(a.conversationDesk.close(conversationId, 'ws_other')).rejects.toMatchObject(notFound)
-    await expect(a.conversationDesk.unassign(conversationId, 'ws_other')).rejects.toMatchObject(notFound)
+    await expect(a.assignments.close(conversationId, 'ws_other')).rejects.toMatchObject(notFound)
+    await expect(a.assignments.unassign(conversationId, 'ws_other')).rejects.toMatchObject(notFound)
     const ada = { displayName: 'Ada' }
-    await expect(a.conversationDesk.assign(conversationId, ada, 'ws_other')).rejects.toMatchObject(notFound)
-    await expect(a.conversationDesk.assign('cnv_none', ada, undefined)).rejects.toMatchObject(notFound)
+    await expect(a.assignments.assign(conversationId, ada, 'ws_other')).rejects.toMatchObject(notFound)
+    await expect(a.assignments.assign('cnv_none', ada, undefined)).rejects.toMatchObject(notFound)
   })
 })
 
@@ -109,11 +109,11 @@ describe('an assignment', () => {
   const ada = { displayName: 'Ada', avatarUrl: 'https://img.example/ada.png' }
   const bob = { displayName: 'Bob' }
 
-  it('is an event with the agent, once; the same agent again is none, and taking it back names the agent', async () => {
+  it('is one event with the agent; repeating it adds none, and unassigning names the agent', async () => {
     const visitor = await cores.newVisitor()
-    for (const core of [a, b]) await core.conversationDesk.assign(visitor.conversationId, ada, undefined)
-    await a.conversationDesk.assign(visitor.conversationId, bob, undefined)
-    for (const core of [b, a]) await core.conversationDesk.unassign(visitor.conversationId, undefined)
+    for (const core of [a, b]) await core.assignments.assign(visitor.conversationId, ada, undefined)
+    await a.assignments.assign(visitor.conversationId, bob, undefined)
+    for (const core of [b, a]) await core.assignments.unassign(visitor.conversationId, undefined)
     expect((await cores.log(visitor.conversationId)).map(({ type, data }) => [type, data])).toEqual([
       ['agent.assigned', { agent: ada }],
       ['agent.assigned', { agent: bob }],
@@ -121,19 +121,19 @@ describe('an assignment', () => {
     ])
   })
 
-  it('names the author of an agent’s message that names none', async () => {
+  it('is the author of agent messages that name no agent', async () => {
     const visitor = await cores.newVisitor()
-    await a.conversationDesk.assign(visitor.conversationId, ada, undefined)
+    await a.assignments.assign(visitor.conversationId, ada, undefined)
     expect((await answer(b, visitor, 'one')).event.message?.author).toEqual({ kind: 'agent', ...ada })
     const named = { conversationId: visitor.conversationId, clientOperationId: 'two', body: 'two', agent: bob }
     expect((await b.messages.sendAsAgent(named)).event.message?.author).toEqual({ kind: 'agent', ...bob })
   })
 
-  it('changed from everywhere at once leaves the events in the order of the changes', async () => {
+  it('has its events in the order of the changes under concurrent changes', async () => {
     const visitor = await cores.newVisitor()
     await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
-        [a, b][index % 2]!.conversationDesk.assign(visitor.conversationId, { displayName: `A${index}` }, undefined),
+        [a, b][index % 2]!.assignments.assign(visitor.conversationId, { displayName: `A${index}` }, undefined),
       ),
     )
     const events = await cores.log(visitor.conversationId)
@@ -142,18 +142,18 @@ describe('an assignment', () => {
     expect(events.at(-1)?.data?.agent).toEqual(conversation?.assignment?.agent)
   })
 
-  it('that a dead process did not announce is announced by another', async () => {
+  it('whose event a dead process did not write gets it by reconciliation', async () => {
     const visitor = await cores.newVisitor()
     await a.stores.conversations.assign(visitor.conversationId, undefined, { version: 1, agent: ada, announced: false })
-    await Promise.all([a.conversationDesk.heal(), b.conversationDesk.heal()])
+    await Promise.all([a.assignments.reconcile(), b.assignments.reconcile()])
     expect(await typesOf(visitor)).toEqual(['agent.assigned'])
     expect(await a.stores.conversations.unannounced(10)).toEqual([])
   })
 
-  it('of an agent without a name, or with an address that is none, is refused', async () => {
+  it('with an empty name or an invalid avatar URL is rejected', async () => {
     const { conversationId } = await cores.newVisitor()
     await expect(
-      a.conversationDesk.assign(conversationId, { displayName: '', avatarUrl: 'http://x' }, undefined),
+      a.assignments.assign(conversationId, { displayName: '', avatarUrl: 'http://x' }, undefined),
     ).rejects.toMatchObject({
       issues: [
         { path: '/agent/displayName', rule: 'minLength' },

@@ -29,7 +29,7 @@ const loggedMessages = async ({ conversationId }: SessionContent) =>
 const answer = ({ conversationId }: SessionContent, clientOperationId: string) =>
   cores.core.messages.sendAsAgent({ conversationId, clientOperationId, body: clientOperationId })
 
-/** Writes messages while a reader reads, in every order that the scheduler finds. */
+/** Writes messages during a read, in every order that the scheduler finds. */
 async function whileWriting<T>(
   scheduler: Scheduler,
   session: SessionContent,
@@ -58,7 +58,7 @@ async function readForwards(session: SessionContent, reader: CoreContext, limit:
   return { pages, lastSequence: pages.at(-1)!.lastSequence }
 }
 
-/** As the browser package does: the newest page first, and the stream from where that page says. */
+/** Reads as the browser package does: newest page first, and the stream from that page's end. */
 async function readBackwards(session: SessionContent, reader: CoreContext, limit: number) {
   const newest = await listWith(session, reader, { beforeSequence: beyondNewest, limit })
   const pages = [newest]
@@ -69,11 +69,11 @@ async function readBackwards(session: SessionContent, reader: CoreContext, limit
   return { pages, lastSequence: newest.lastSequence }
 }
 
-describe('history pages that are read while messages are written', () => {
+describe('history pages during concurrent writes', () => {
   it.each([
-    ['the oldest first', readForwards],
-    ['the newest first', readBackwards],
-  ])('contain every message up to `lastSequence`, %s', async (_, read) => {
+    ['oldest first', readForwards],
+    ['newest first', readBackwards],
+  ])('contain every message up to `lastSequence`, read %s', async (_, read) => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), fc.nat(5), pageSize, async (scheduler, before, limit) => {
         const session = await cores.newSession()
@@ -88,7 +88,7 @@ describe('history pages that are read while messages are written', () => {
     )
   })
 
-  it('and the stream from `lastSequence` on bring each message once', async () => {
+  it('and the stream from `lastSequence` contain each message once', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), fc.nat(3), pageSize, async (scheduler, before, limit) => {
         const session = await cores.newSession()
@@ -104,7 +104,7 @@ describe('history pages that are read while messages are written', () => {
     )
   })
 
-  it('have each change of a state up to `lastSequence`, whatever is still to be applied', async () => {
+  it('show each state change up to `lastSequence`, applied or not', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const session = await cores.newSession()
@@ -126,8 +126,8 @@ describe('history pages that are read while messages are written', () => {
         for (const { messages, lastSequence } of pages) {
           const changes = log.filter(({ sequence }) => sequence <= lastSequence)
           for (const message of messages) {
-            const told = changes.filter(({ messageSequence }) => messageSequence === message.sequence)
-            const states = ['queued', ...told.map(({ data }) => data!.state!)]
+            const relevant = changes.filter(({ messageSequence }) => messageSequence === message.sequence)
+            const states = ['queued', ...relevant.map(({ data }) => data!.state!)]
             expect(order.indexOf(stateOf(message))).toBeGreaterThanOrEqual(
               Math.max(...states.map((state) => order.indexOf(state))),
             )

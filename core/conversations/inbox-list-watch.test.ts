@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => cores.stop())
 
-/** Turns of others that come before a step. */
+/** Turns of other tasks before a step. */
 const turns = fc.nat(30)
 
 const draft = (conversationId: string, body: string) => ({
@@ -30,7 +30,7 @@ const draft = (conversationId: string, body: string) => ({
   },
 })
 
-it('a list that is asked for after `ready`, with the changes told since, has the last message of each conversation', async () => {
+it('a list read after `ready`, with the changes since, has the last message of each conversation', async () => {
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), fc.boolean(), turns, turns, async (scheduler, isWatchedBefore, late, later) => {
       const { conversationId } = await cores.newSession()
@@ -44,7 +44,7 @@ it('a list that is asked for after `ready`, with the changes told since, has the
         seen = Math.max(seen, sequence)
       }
 
-      /** Another core: the event, the hint, and the conversation's document, each in its time. */
+      /** Another core: the event, the hint, and the conversation's document, each delayed. */
       async function write() {
         for (const body of ['one', 'two']) {
           const { event } = await inTurn(scheduler, 'append', () => log.append(draft(conversationId, body)))
@@ -57,14 +57,14 @@ it('a list that is asked for after `ready`, with the changes told since, has the
         }
       }
       async function follow(activity: Parameters<typeof stores.conversations.recordActivity>[0][number]) {
-        await letGo(late)
+        await yieldTurns(late)
         await inTurn(scheduler, 'document', () => stores.conversations.recordActivity([activity]))
       }
-      async function letGo(count: number) {
+      async function yieldTurns(count: number) {
         for (let turn = 0; turn < count; turn += 1) await scheduler.schedule(Promise.resolve(), 'turn')
       }
       async function watch() {
-        await letGo(later)
+        await yieldTurns(later)
         operators.inboxWatch.add({
           workspaceId,
           ready() {},
@@ -76,7 +76,7 @@ it('a list that is asked for after `ready`, with the changes told since, has the
       }
 
       await scheduler.waitFor(Promise.all([write().then(() => Promise.all(documents)), watch()]))
-      // What runs every few seconds.
+      // Runs every few seconds in a core.
       await scheduler.waitFor(operators.inboxWatch.check())
       await scheduler.waitIdle()
       expect(seen).toBe(2)

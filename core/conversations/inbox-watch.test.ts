@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 
 describe('a watched inbox', () => {
-  it('says first that it is there, then what changes, and ends when it is told to', async () => {
+  it('sends ready first, then changes, and ends when aborted', async () => {
     const visitor = await cores.newVisitor()
     const abort = new AbortController()
     const frames = watchConversations(core, visitor.workspaceId, abort.signal)
@@ -29,7 +29,7 @@ describe('a watched inbox', () => {
     expect(await frames.next()).toEqual({ done: true, value: undefined })
   })
 
-  it('that is not read is ended with resource_exhausted, and the others go on', async () => {
+  it('ends a slow reader with resource_exhausted and keeps the others', async () => {
     const visitor = await cores.newVisitor()
     const { signal } = new AbortController()
     const slow = watchConversations(core, undefined, signal)
@@ -43,30 +43,30 @@ describe('a watched inbox', () => {
     await quick.return(undefined)
   })
 
-  it('finds the message that no wake-up told of', async () => {
+  it('finds a message whose hint was lost', async () => {
     const visitor = await cores.newVisitor()
     const { events, conversations } = core.stores
-    const deaf = createInboxWatch({ events, conversations, bus: createBus(), logger: core.logger, now: cores.now })
-    const told: string[] = []
-    const leave = deaf.add({
+    const unhinted = createInboxWatch({ events, conversations, bus: createBus(), logger: core.logger, now: cores.now })
+    const changed: string[] = []
+    const leave = unhinted.add({
       workspaceId: visitor.workspaceId,
       ready() {},
-      changed: ({ conversation }) => void told.push(conversation.conversationId),
+      changed: ({ conversation }) => void changed.push(conversation.conversationId),
     })
     await send(core, visitor, 'hello')
     await until('the inbox entry', async () => {
-      await deaf.check()
-      return told.includes(visitor.conversationId)
+      await unhinted.check()
+      return changed.includes(visitor.conversationId)
     })
-    await deaf.check()
-    expect(told.filter((id) => id === visitor.conversationId)).toHaveLength(1)
+    await unhinted.check()
+    expect(changed.filter((id) => id === visitor.conversationId)).toHaveLength(1)
     leave()
     await send(core, visitor, 'again')
-    await deaf.check()
-    expect(told.filter((id) => id === visitor.conversationId)).toHaveLength(1)
+    await unhinted.check()
+    expect(changed.filter((id) => id === visitor.conversationId)).toHaveLength(1)
   })
 
-  it('says that it is there again when wake-ups were missed', async () => {
+  it('sends ready again after a gap', async () => {
     const { signal } = new AbortController()
     const frames = watchConversations(core, 'ws_quiet', signal)
     await frames.next()

@@ -7,38 +7,44 @@ import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log/model.ts'
 import type { Conversation, ConversationStore } from './conversation-store.ts'
 
-/** A conversation that went on: how it is now, and what happened, in order. */
+/** A changed conversation: its current state and the new events, in order. */
 export interface ConversationChange {
   conversation: Conversation
   events: LogEvent[]
 }
 
 export interface InboxWatcher {
-  /** Left out: every workspace. */
+  /** Absent: every workspace. */
   readonly workspaceId?: string
   changed(change: ConversationChange): void
-  /** From here on every change is told; what came before may not have been. */
+  /** Every later change is reported. Earlier ones may have been missed, so read the list again. */
   ready(): void
 }
 
 export interface InboxWatch {
-  /** Tells the watcher of every change from now on, until the answer is called. */
+  /** Reports changes to the watcher until the returned function is called. */
   add(watcher: InboxWatcher): () => void
-  /** Looks for messages that no wake-up told of. */
+  /** Finds messages whose hints were lost. */
   check(): Promise<void>
 }
 
 const conversationsPerRead = 200
 const eventsPerRead = 2000
-/** How far back the first look into a conversation goes, in events; what is older than the watch is not told. */
-const firstLook = 50
+/**
+ * How many events the first read of a conversation goes back. Events before the watch are not
+ * reported.
+ */
+const firstReadEvents = 50
 const maxRemembered = 50_000
-/** How late a conversation's document may follow its log, and clocks may differ, in milliseconds. */
+/** Bound of a document's lag behind its log, and of clock skew, in milliseconds. */
 const lateMs = 2000
 const checkBackMs = 15_000
 const maxChecked = 500
 
-/** Follows the conversations of whole workspaces for operators' inboxes. It costs nothing while nobody watches here. */
+/**
+ * Follows the conversations of whole workspaces for operators' inboxes. Does nothing without
+ * watchers.
+ */
 export function createInboxWatch(dependencies: {
   events: Pick<EventStore, 'readManyAfter'>
   conversations: Pick<ConversationStore, 'find' | 'activeSince'>
@@ -48,18 +54,18 @@ export function createInboxWatch(dependencies: {
 }): InboxWatch {
   const { events, conversations, bus, logger, now } = dependencies
   const watchers = new Set<InboxWatcher>()
-  /** How far each conversation has been told. */
-  const told = new LRUCache<string, number>({ max: maxRemembered })
+  /** The last reported sequence of each conversation. */
+  const reported = new LRUCache<string, number>({ max: maxRemembered })
   const behind = new Map<string, number>()
-  /** What was told within the last `lateMs`, oldest first, with the place before it. */
+  /** Reports of the last `lateMs`, oldest first, with the sequence before each. */
   let recent: { conversationId: string; after: number; at: number }[] = []
   let since = 0
 
-  const concerns = (watcher: InboxWatcher, workspaceId: string) =>
+  const isWatching = (watcher: InboxWatcher, workspaceId: string) =>
     watcher.workspaceId === undefined || watcher.workspaceId === workspaceId
 
-  function fallBehind(conversationId: string, sequence: number) {
-    if (sequence > (told.get(conversationId) ?? 0))
+  function enqueue(conversationId: string, sequence: number) {
+    if (sequence > (reported.get(conversationId) ?? 0))
       behind.set(conversationId, Math.max(sequence, behind.get(conversationId) ?? 0))
   }
 
@@ -72,8 +78,8 @@ export function createInboxWatch(dependencies: {
       try {
         await read(targets)
       } catch (error) {
-        logger.warn({ reason: (error as Error).name }, 'inbox not read, trying again')
-        for (const [id, sequence] of targets) fallBehind(id, sequence)
+        logger.warn({ reason: (error as Error).name }, 'inbox read failed; will retry')
+        for (const [id, sequence] of targets) enqueue(id, sequence)
         await delay(500)
       }
     },
@@ -81,12 +87,12 @@ export function createInboxWatch(dependencies: {
 
   async function read(targets: [string, number][]) {
     const found = await conversations.find(targets.map(([conversationId]) => conversationId))
-    const watched = found.filter(({ workspaceId }) => [...watchers].some((watcher) => concerns(watcher, workspaceId)))
+    const watched = found.filter(({ workspaceId }) => [...watchers].some((watcher) => isWatching(watcher, workspaceId)))
     if (watched.length === 0) return
     const ends = new Map(targets)
     const ranges = watched.map(({ conversationId }) => ({
       conversationId,
-      after: told.get(conversationId) ?? Math.max(0, ends.get(conversationId)! - firstLook),
+      after: reported.get(conversationId) ?? Math.max(0, ends.get(conversationId)! - firstReadEvents),
     }))
     const page = await events.readManyAfter(ranges, eventsPerRead, { transient: true })
     const at = now()
@@ -94,31 +100,31 @@ export function createInboxWatch(dependencies: {
     const byConversation = Map.groupBy(page, ({ conversationId }) => conversationId)
     for (const conversation of watched) {
       const { conversationId } = conversation
-      const news = byConversation.get(conversationId) ?? []
-      const end = news.at(-1)?.sequence ?? 0
-      if (end > 0) told.set(conversationId, Math.max(end, told.get(conversationId) ?? 0))
-      if (page.length === eventsPerRead) fallBehind(conversationId, ends.get(conversationId)!)
-      tell(
+      const newEvents = byConversation.get(conversationId) ?? []
+      const end = newEvents.at(-1)?.sequence ?? 0
+      if (end > 0) reported.set(conversationId, Math.max(end, reported.get(conversationId) ?? 0))
+      if (page.length === eventsPerRead) enqueue(conversationId, ends.get(conversationId)!)
+      report(
         conversation,
-        news.filter(({ occurredAt }) => occurredAt.getTime() >= since),
+        newEvents.filter(({ occurredAt }) => occurredAt.getTime() >= since),
       )
     }
   }
 
-  function tell(conversation: Conversation, news: LogEvent[]) {
-    if (news.length === 0) return
-    const change = { conversation: withNews(conversation, news), events: news }
-    for (const watcher of watchers) if (concerns(watcher, conversation.workspaceId)) watcher.changed(change)
+  function report(conversation: Conversation, newEvents: LogEvent[]) {
+    if (newEvents.length === 0) return
+    const change = { conversation: withEvents(conversation, newEvents), events: newEvents }
+    for (const watcher of watchers) if (isWatching(watcher, conversation.workspaceId)) watcher.changed(change)
   }
 
-  /** A new watcher's list may be read from documents that do not have it yet. */
-  function tellRecentAgain() {
+  /** A new watcher may read its list from documents that lag behind: repeat recent reports. */
+  function reportRecentAgain() {
     const from = now() - lateMs
     for (const { conversationId, after, at } of recent) {
-      const end = told.get(conversationId)
+      const end = reported.get(conversationId)
       if (at < from || end === undefined) continue
-      told.set(conversationId, Math.min(after, end))
-      fallBehind(conversationId, end)
+      reported.set(conversationId, Math.min(after, end))
+      enqueue(conversationId, end)
     }
     recent = []
     if (behind.size > 0) void reading.run()
@@ -126,7 +132,7 @@ export function createInboxWatch(dependencies: {
 
   function advanced(conversationId: string, sequence: number) {
     if (watchers.size === 0) return
-    fallBehind(conversationId, sequence)
+    enqueue(conversationId, sequence)
     if (behind.size > 0) void reading.run()
   }
 
@@ -142,19 +148,21 @@ export function createInboxWatch(dependencies: {
   bus.on('advanced', (conversationId, { sequence }) => advanced(conversationId, sequence))
   bus.on('gap', () => {
     for (const watcher of watchers) watcher.ready()
-    check().catch((error: Error) => logger.warn({ reason: error.name }, 'check for missed messages failed'))
+    check().catch((error: Error) =>
+      logger.warn({ reason: error.name }, 'check for missed messages failed; will run again'),
+    )
   })
 
   return {
     add(watcher) {
       if (watchers.size === 0) {
-        told.clear()
+        reported.clear()
         recent = []
         since = now() - lateMs
       }
       watchers.add(watcher)
       watcher.ready()
-      tellRecentAgain()
+      reportRecentAgain()
       return () => void watchers.delete(watcher)
     },
 
@@ -162,9 +170,9 @@ export function createInboxWatch(dependencies: {
   }
 }
 
-/** The document follows the log, and may be behind what the events say. */
-function withNews(conversation: Conversation, news: LogEvent[]): Conversation {
-  const message = news.findLast((event) => event.message)
+/** Applies the events to the document, which may lag behind them. */
+function withEvents(conversation: Conversation, newEvents: LogEvent[]): Conversation {
+  const message = newEvents.findLast((event) => event.message)
   const ahead = message && message.sequence > (conversation.lastSequence ?? 0)
   return {
     ...conversation,
@@ -173,6 +181,6 @@ function withNews(conversation: Conversation, news: LogEvent[]): Conversation {
       lastSequence: message.sequence,
       ...(message.message?.sessionId === undefined ? {} : { lastSessionId: message.message.sessionId }),
     }),
-    status: news.at(-1)?.closed ? 'closed' : 'open',
+    status: newEvents.at(-1)?.closed ? 'closed' : 'open',
   }
 }

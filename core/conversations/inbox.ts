@@ -13,30 +13,35 @@ export interface ConversationPage {
 }
 
 export interface Inbox {
-  /** Takes note of a message. Never waits, never fails: the log has it, and `reconcile` finds what was not noted. */
+  /** Queues a message for the inbox. Never waits or fails: `reconcile` finds what was missed. */
   record(event: LogEvent): void
-  /** Conversations with a message, the latest first. Errors: `ValidationFailed`. */
+  /** Conversations with a message, latest first. Errors: `ValidationFailed`. */
   list(query: {
     workspaceId?: string
     status?: 'open' | 'closed'
     limit?: number
     pageToken?: string
   }): Promise<ConversationPage>
-  /** Notes the messages of the last while again: those of a process that died before it could. */
+  /** Records recent messages again, including those of a crashed process. */
   reconcile(): Promise<void>
-  /** Resolves when everything that was recorded here by now is noted, or could not be. */
+  /** Resolves when everything queued so far is written or has failed. */
   noted(): Promise<void>
   drain(): Promise<void>
 }
 
-/** How far back `reconcile` looks, in milliseconds. */
+/** How far back `reconcile` reads, in milliseconds. */
 const reconcileMs = 10 * 60_000
-/** A busy conversation is noted this often, in milliseconds, and not with each message. */
+/**
+ * Minimum interval of writes in milliseconds, so that a busy conversation is not written with each
+ * message.
+ */
 const paceMs = 500
 const maxPage = 100
 const defaultPage = 50
 
-/** What operators see of conversations. It follows the log, one write for whatever came while the last was under way. */
+/**
+ * The operators' view of conversations. It follows the log and batches what arrives during a write.
+ */
 export function createInbox(dependencies: {
   conversations: Pick<ConversationStore, 'recordActivity' | 'recordClosed' | 'listActive'>
   events: Pick<EventStore, 'activitySince'>
@@ -45,30 +50,30 @@ export function createInbox(dependencies: {
   now: () => number
 }): Inbox {
   const { conversations, events, bus, logger, now } = dependencies
-  let noted = new Map<string, Activity>()
+  let queued = new Map<string, Activity>()
 
   function note({ conversationId, sequence, occurredAt, message }: LogEvent) {
-    const earlier = noted.get(conversationId)
+    const earlier = queued.get(conversationId)
     if (earlier && earlier.lastSequence >= sequence) return
     const sessionId = message?.sessionId
     const lastSession = sessionId === undefined ? earlier?.lastSession : { sequence, sessionId }
-    noted.set(conversationId, {
+    queued.set(conversationId, {
       conversationId,
       lastMessageAt: occurredAt,
       lastSequence: sequence,
-      ...(lastSession && { lastSession }),
+      lastSession,
     })
   }
 
   const writing = createSingleFlight(
-    () => noted.size > 0,
+    () => queued.size > 0,
     async () => {
-      const activities = [...noted.values()]
-      noted = new Map()
+      const activities = [...queued.values()]
+      queued = new Map()
       try {
         await conversations.recordActivity(activities)
       } catch (error) {
-        logger.warn({ reason: (error as Error).name }, 'inbox not updated')
+        logger.warn({ reason: (error as Error).name }, 'inbox update failed; reconciliation will repeat it')
       }
     },
     { paceMs },
@@ -86,9 +91,11 @@ export function createInbox(dependencies: {
     }
   }
 
-  // A database that was away may have lost what was recorded last.
+  // A database that was unavailable may have lost the last writes.
   bus.on('gap', () => {
-    reconcile().catch((error: Error) => logger.warn({ reason: error.name }, 'inbox reconciliation failed'))
+    reconcile().catch((error: Error) =>
+      logger.warn({ reason: error.name }, 'inbox reconciliation failed; will run again'),
+    )
   })
 
   return {
@@ -100,12 +107,12 @@ export function createInbox(dependencies: {
     async list({ workspaceId, status, limit = defaultPage, pageToken }) {
       validate(field('/limit', limit, integer(1, maxPage)))
       const end = pageToken === undefined ? undefined : readPageToken(pageToken)
-      // What this process has just accepted is to be seen.
+      // Messages that this process accepted must be visible.
       await writing.caughtUp()
       const found = await conversations.listActive({
-        ...(workspaceId === undefined ? {} : { workspaceId }),
-        ...(status && { status }),
-        ...(end && { before: { lastMessageAt: end.at, conversationId: end.id } }),
+        workspaceId,
+        status,
+        before: end && { lastMessageAt: end.at, conversationId: end.id },
         limit: limit + 1,
       })
       const page = found.slice(0, limit)

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => cores.stop())
 
-/** Sends of both sides in a conversation of their own. */
+/** Send functions of both sides, in a conversation of their own. */
 async function newSenders() {
   const { accessGrant, conversationId } = await cores.newSession()
   const { messages } = cores.core
@@ -34,7 +34,7 @@ describe('a message body of either side', () => {
     ['4,000 emoji', '😀'.repeat(4000), '😀'.repeat(4000)],
     ['4,000 line breaks and a letter, CRLF counted as one', `${'\r\n'.repeat(3999)}x`, `${'\n'.repeat(3999)}x`],
     ['a tab', 'a\tb', 'a\tb'],
-  ])('is taken with %s', async (_, body, kept) => {
+  ])('is accepted with %s', async (_, body, kept) => {
     for (const send of await newSenders()) {
       const { event } = await send('op', body)
       expect(event.message?.body).toBe(kept)
@@ -49,7 +49,7 @@ describe('a message body of either side', () => {
     ['a NUL', 'a\0', 'pattern'],
     ['a C1 control character', 'a\u0085', 'pattern'],
     ['half an emoji', 'a\ud83d', 'pattern'],
-  ])('is refused with %s', async (_, body, rule) => {
+  ])('is rejected with %s', async (_, body, rule) => {
     for (const send of await newSenders()) {
       await expect(send('op', body)).rejects.toMatchObject({
         code: ErrorCode.VALIDATION_FAILED,
@@ -58,7 +58,7 @@ describe('a message body of either side', () => {
     }
   })
 
-  it('is the same input with CRLF and with LF', async () => {
+  it('is equal input with CRLF and with LF', async () => {
     for (const send of await newSenders()) {
       const first = await send('op', 'a\r\nb')
       const again = await send('op', 'a\nb')
@@ -71,7 +71,7 @@ describe('a message body of either side', () => {
 it.each([
   ['de_DE', 'de-DE'],
   ['not a locale', undefined],
-])('a message with the locale %s is kept with %s', async (locale, kept) => {
+])('stores the locale %s as %s', async (locale, kept) => {
   const [send] = await newSenders()
   expect((await send!('op', 'Hello', locale)).event.message?.locale).toBe(kept)
   await expect(send!('op', 'Hello', 'de-DE')).rejects.toMatchObject({ code: ErrorCode.IDEMPOTENCY_CONFLICT })

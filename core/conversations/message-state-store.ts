@@ -3,27 +3,30 @@ import type { EventDocument } from '../log/event-store.ts'
 import type { LogEvent, MessageState } from '../log/model.ts'
 
 export interface MessageStateStore {
-  /** The visitor's messages up to a sequence that are in one of these states, the oldest first. */
+  /** The visitor's messages up to a sequence in one of these states, oldest first. */
   visitorMessages(
     query: { conversationId: string; upTo: number; states: MessageState[] },
     limit: number,
   ): Promise<LogEvent[]>
-  /** How many these are, counted up to `limit`. */
+  /** Counts them, up to `limit`. */
   count(query: { conversationId: string; upTo: number; states: MessageState[] }, limit: number): Promise<number>
-  /** Brings each message to the state that its event says, unless it is further already, and ticks the event off. */
+  /**
+   * Sets each message to its event's state, unless it is further already, and marks the event as
+   * applied.
+   */
   apply(changes: MessageStateChange[]): Promise<void>
-  /** Events from before a time whose messages were not changed: somebody died in between. */
+  /** Events from before a time whose messages were not updated, because of a crash. */
   unapplied(before: Date, limit: number): Promise<LogEvent[]>
 }
 
 export interface MessageStateChange {
   conversationId: string
-  /** Of the event that tells of the change. */
+  /** Of the event that describes the change. */
   sequence: number
   /** Of the message. */
   messageSequence: number
   state: MessageState
-  /** The states that it comes after. */
+  /** The states that it may replace. */
   from: MessageState[]
 }
 

@@ -25,7 +25,7 @@ const changesOf = async ({ conversationId }: TestVisitor) =>
   (await cores.log(conversationId)).filter(({ type }) => type === 'message.state.changed')
 
 describe('delivery states', () => {
-  it('of the visitor’s messages up to a place go forwards, each with an event, and the history agrees', async () => {
+  it("advance the visitor's messages up to a sequence, each with an event, and match the history", async () => {
     const visitor = await cores.newVisitor()
     const first = await send(a, visitor, 'one')
     await answer(a, visitor, 'two')
@@ -40,7 +40,7 @@ describe('delivery states', () => {
     expect(await statesOf(visitor)).toEqual(['read', 'sent', 'read'])
   })
 
-  it('never go back, and the same again changes nothing', async () => {
+  it('never go back, and a repeat changes nothing', async () => {
     const visitor = await cores.newVisitor()
     await send(a, visitor, 'one')
     await update(a, visitor, 1, 'read')
@@ -51,7 +51,7 @@ describe('delivery states', () => {
     expect(await statesOf(visitor)).toEqual(['read'])
   })
 
-  it('set from everywhere at once end at the furthest, with one event for each step', async () => {
+  it('end at the furthest state under concurrent updates, with one event per step', async () => {
     const visitor = await cores.newVisitor()
     for (const text of ['one', 'two', 'three']) await send(a, visitor, text)
     await Promise.all(
@@ -64,7 +64,7 @@ describe('delivery states', () => {
     expect(new Set(steps).size).toBe(steps.length)
   })
 
-  it('change a hundred at a time, the oldest first, and say how many are left', async () => {
+  it('change at most a hundred messages, oldest first, and return how many remain', async () => {
     const visitor = await cores.newVisitor()
     await Promise.all(Array.from({ length: 130 }, (_, index) => send(a, visitor, `m${index}`)))
     expect(await update(a, visitor, 130, 'read')).toEqual({ changed: 100, remaining: 30 })
@@ -74,7 +74,7 @@ describe('delivery states', () => {
     expect(await update(a, visitor, 130, 'read')).toEqual({ changed: 30, remaining: 0 })
   })
 
-  it('whose event a dead process left behind are shown, and applied after a while', async () => {
+  it('whose event a dead process left are shown, and applied by reconciliation after ten seconds', async () => {
     const visitor = await cores.newVisitor()
     const { event } = await send(a, visitor, 'one')
     const { messageId } = event.message!
@@ -91,16 +91,16 @@ describe('delivery states', () => {
     })
     const unapplied = () => a.database.collections.events.countDocuments({ unapplied: true })
     expect(await statesOf(visitor)).toEqual(['delivered'])
-    await b.states.heal()
+    await b.states.reconcile()
     expect(await unapplied()).toBe(1)
     cores.advance(11_000)
-    await Promise.all([a.states.heal(), b.states.heal()])
+    await Promise.all([a.states.reconcile(), b.states.reconcile()])
     expect(await statesOf(visitor)).toEqual(['delivered'])
     expect(await unapplied()).toBe(0)
     expect(await changesOf(visitor)).toHaveLength(1)
   })
 
-  it('become sent when an operator’s list of messages has them, and not by the visitor’s own look', async () => {
+  it('become sent when an operator lists the messages, but not when the visitor does', async () => {
     const visitor = await cores.newVisitor()
     for (const text of ['one', 'two']) await send(a, visitor, text)
     await statesOf(visitor)
@@ -113,14 +113,14 @@ describe('delivery states', () => {
     expect(await changesOf(visitor)).toHaveLength(2)
   })
 
-  it('leave the event of the message as it was, so that every replay has the same bytes', async () => {
+  it("do not change the message's event, so that every replay has the same bytes", async () => {
     const visitor = await cores.newVisitor()
     await send(a, visitor, 'one')
     await update(a, visitor, 1, 'read')
     expect((await cores.log(visitor.conversationId))[0]?.message?.state).toBe('queued')
   })
 
-  it('are refused to another workspace, and no other state is one', async () => {
+  it('reject other workspaces and unknown states', async () => {
     const { conversationId } = await cores.newVisitor()
     await expect(a.states.update({ conversationId, upToSequence: 1, state: 'read' }, 'ws_other')).rejects.toMatchObject(
       { code: ErrorCode.NOT_FOUND },

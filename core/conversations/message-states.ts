@@ -9,36 +9,38 @@ import type { MessageStateChange, MessageStateStore } from './message-state-stor
 
 export interface MessageStates {
   /**
-   * The visitor's messages up to a sequence become `sent`, `delivered` or `read`, forwards only: at most 100 of them, the
+   * Advances the visitor's messages up to a sequence to `sent`, `delivered` or `read`: at most 100,
    * oldest first. Errors: NotFound, ValidationFailed, ServiceUnavailable.
    */
   update(
     request: { conversationId: string; upToSequence: number; state: string },
     workspaceId: string | undefined,
   ): Promise<{ changed: number; remaining: number }>
-  /** An operator's side was given these events: the visitor's messages among them are sent. Never waits, never fails. */
-  given(events: LogEvent[]): void
-  /** Changes the messages whose events a dead process left behind. */
-  heal(): Promise<void>
+  /**
+   * Marks the visitor's messages among events that an operator read as sent. Never waits or fails.
+   */
+  markSent(events: LogEvent[]): void
+  /** Updates messages whose events a dead process left unapplied. */
+  reconcile(): Promise<void>
   drain(): Promise<void>
 }
 
-/** In their order; `failed` is the browser's own. */
+/** In their order; `failed` exists in the browser only. */
 const order: MessageState[] = ['queued', 'sent', 'delivered', 'read']
 const maxChanges = 100
 const maxCounted = 10_000
-const maxGiven = 10_000
-/** Whoever wrote an event this long ago, in milliseconds, is not about to change its message any more. */
+const maxWaiting = 10_000
+/** After this time in milliseconds, the writer of an event no longer updates its message. */
 const abandonedMs = 10_000
 
 const before = (state: MessageState) => order.slice(0, order.indexOf(state))
 
-/** The state of a message as it is now. */
+/** The current state of a message. */
 export function stateOf({ currentState, message }: LogEvent): MessageState {
   return currentState ?? message?.state ?? 'queued'
 }
 
-/** The messages as they are after changes that may not be applied to them yet. */
+/** Applies changes that are not stored with their messages yet. */
 export function withChanges(messages: LogEvent[], changes: LogEvent[]): LogEvent[] {
   return messages.map((message) => {
     const states = changes.flatMap(({ messageSequence, data }) =>
@@ -53,8 +55,8 @@ export function withChanges(messages: LogEvent[], changes: LogEvent[]): LogEvent
 }
 
 /**
- * How far the visitor's messages have come. First the event, then the message: an event whose message is still to be
- * changed says so, and so a crash between the two is found and made good.
+ * The states of the visitor's messages. The event is written first, then the message is updated. An
+ * event is marked until its message is updated, so a crash in between is repaired.
  */
 export function createMessageStates(dependencies: {
   store: MessageStateStore
@@ -75,7 +77,7 @@ export function createMessageStates(dependencies: {
           type: 'message.state.changed',
           operationKey: operationKeys.messageState(messageId, state),
           inputHash: state,
-          data: { messageId, ...(clientOperationId === undefined ? {} : { clientOperationId }), state },
+          data: { messageId, clientOperationId, state },
           messageSequence: sequence,
           unapplied: true,
         })
@@ -92,7 +94,7 @@ export function createMessageStates(dependencies: {
       try {
         await change(messages, 'sent')
       } catch (error) {
-        logger.warn({ reason: (error as Error).name }, 'messages not marked as sent')
+        logger.warn({ reason: (error as Error).name }, 'marking messages as sent failed; the next read will retry')
       }
     },
   )
@@ -109,15 +111,15 @@ export function createMessageStates(dependencies: {
       return { changed: messages.length, remaining }
     },
 
-    given(events) {
+    markSent(events) {
       for (const event of events) {
-        if (event.type !== 'message.accepted' || stateOf(event) !== 'queued' || waiting.size >= maxGiven) continue
+        if (event.type !== 'message.accepted' || stateOf(event) !== 'queued' || waiting.size >= maxWaiting) continue
         waiting.set(event.message!.messageId, event)
       }
       if (waiting.size > 0) void sending.run()
     },
 
-    async heal() {
+    async reconcile() {
       const left = await store.unapplied(new Date(now() - abandonedMs), maxCounted)
       await store.apply(left.flatMap(changeOf))
     },

@@ -24,7 +24,7 @@ export interface VisitorSend {
   contentType: string
   locale?: string
   pageContext?: PageContext
-  /** By the route that an installation must advertise. */
+  /** Sent by the retry route, which the installation must advertise. */
   retryRoute?: boolean
 }
 
@@ -32,7 +32,7 @@ export interface AgentSend {
   conversationId: string
   clientOperationId: string
   body: string
-  /** Left out: the assigned agent, if there is one. */
+  /** Default: the assigned agent, if any. */
   agent?: Agent
 }
 
@@ -47,7 +47,7 @@ export interface PageQuery {
   limit?: number
 }
 
-/** `messages` and the stream from `lastSequence` on bring everything, whatever is written meanwhile. */
+/** `messages` and the stream after `lastSequence` together are complete under concurrent writes. */
 export interface MessagePage {
   messages: LogEvent[]
   hasMore: boolean
@@ -64,13 +64,16 @@ export interface MessageSettings {
 
 export interface Messages {
   /**
-   * One visitor's message. Errors: those of VisitorAccess.authorize, RouteNotAdvertised, ValidationFailed,
-   * IdempotencyConflict, ServiceUnavailable.
+   * Sends a visitor's message. Errors: those of VisitorAccess.authorize, RouteNotAdvertised,
+   * ValidationFailed, IdempotencyConflict, ServiceUnavailable.
    */
   sendAsVisitor(send: VisitorSend): Promise<Sent>
   /** Errors: NotFound, ValidationFailed, IdempotencyConflict, ServiceUnavailable. */
   sendAsAgent(send: AgentSend, workspaceId?: string): Promise<Sent>
-  /** The history of the visitor's own conversation. Errors: those of VisitorAccess.authorize, ValidationFailed. */
+  /**
+   * The history of the visitor's conversation. Errors: those of VisitorAccess.authorize,
+   * ValidationFailed.
+   */
   listForVisitor(credentials: VisitorCredentials, query: PageQuery): Promise<MessagePage>
   /** Errors: NotFound, ValidationFailed. */
   list(conversationId: string, query: PageQuery, workspaceId?: string): Promise<MessagePage>
@@ -83,14 +86,17 @@ export interface MessagesDependencies {
   events: EventStore
   conversationAccess: ConversationAccess
   inbox: Inbox
-  typing: Pick<Typing, 'endedBy'>
-  states: Pick<MessageStates, 'given'>
+  typing: Pick<Typing, 'endAfterMessage'>
+  states: Pick<MessageStates, 'markSent'>
   settings: MessageSettings
 }
 
 const maxMarked = 50_000
 
-/** Messages between visitors and agents: sends into the log, and the history out of it (contract, section 3). */
+/**
+ * Messages between visitors and agents: appends them to the log and reads the history (contract,
+ * section 3).
+ */
 export function createMessages({
   access,
   sessions,
@@ -102,12 +108,13 @@ export function createMessages({
   states,
   settings,
 }: MessagesDependencies): Messages {
-  /** Sessions that this process has marked: what is cached of them may not say so yet. */
+  /** Sessions that this process has marked. Cached sessions may not show the mark yet. */
   const marked = new LRUCache<string, true>({ max: maxMarked })
 
   /**
-   * Marks an anonymous session before its first message. An identification closes the session in the same document: it sees
-   * the mark and continues the conversation, or it comes first and the message is refused.
+   * Marks an anonymous session before its first message. An identification closes the session in
+   * the same document. Either it sees the mark and continues the conversation, or it comes first
+   * and the message is rejected.
    */
   async function markWritten({ sessionId, identity, hasWritten }: Session) {
     if (identity || hasWritten || marked.has(sessionId)) return
@@ -118,20 +125,20 @@ export function createMessages({
     marked.set(sessionId, true)
   }
 
-  /** Who speaks in an agent's message: the named one, or the assigned one, which must be read. */
+  /** The author of an agent's message: the named agent, or the assigned one, which must be read. */
   async function agentOf({ conversationId, agent }: AgentSend, workspaceId: string | undefined) {
     if (!agent) return (await conversationAccess.find(conversationId, workspaceId)).assignment?.agent
     await conversationAccess.require(conversationId, workspaceId)
     return agent
   }
 
-  /** What else follows from a message. None of it is waited for. */
+  /** Side effects of a message, done in the background. */
   function follow({ event, replayed }: Sent) {
     inbox.record(event)
-    if (!replayed) typing.endedBy(event)
+    if (!replayed) typing.endAfterMessage(event)
   }
 
-  /** Where the visitor was when writing. The message does not wait for it, and a page that is lost is told again soon. */
+  /** Stores the visitor's page in the background. A lost page is reported again soon. */
   function keepPage(sessionId: string, sent: PageContext, at: Date) {
     const page = repairPageContext(sent, settings.pageContextMaxBytes)
     if (page) sessions.setPageContext(sessionId, page, at).catch(() => {})
@@ -232,7 +239,7 @@ export function createMessages({
     async list(conversationId, query, workspaceId) {
       await conversationAccess.find(conversationId, workspaceId)
       const page = await pageOf(conversationId, query)
-      states.given(page.messages)
+      states.markSent(page.messages)
       return page
     },
   }

@@ -3,9 +3,9 @@ import type { CoreKit } from '../kit.ts'
 import type { LogService } from '../log/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
+import { type Assignments, createAssignments } from './assignments.ts'
 import { type ConversationAccess, createConversationAccess } from './conversation-access.ts'
 import { type ConversationSummaries, createConversationSummaries } from './conversation-summaries.ts'
-import { type Conversations, createConversations } from './conversations.ts'
 import { createInbox, type Inbox } from './inbox.ts'
 import { createInboxWatch, type InboxWatch } from './inbox-watch.ts'
 import { createMessageStates, type MessageStates } from './message-states.ts'
@@ -17,7 +17,7 @@ export interface ConversationService {
   messages: Messages
   typing: Typing
   states: MessageStates
-  conversationDesk: Conversations
+  assignments: Assignments
   conversationAccess: ConversationAccess
   conversationSummaries: ConversationSummaries
   inbox: Inbox
@@ -39,7 +39,7 @@ export function createConversationService(
 ): ConversationService {
   const { conversations, events } = stores
   const conversationAccess = createConversationAccess(conversations, directory)
-  const conversationDesk = createConversations({ store: conversations, log, conversationAccess })
+  const assignments = createAssignments({ store: conversations, log, conversationAccess })
   const inbox = createInbox({ conversations, events, bus, logger, now })
   const inboxWatch = createInboxWatch({ events, conversations, bus, logger, now })
   const typing = createTyping({
@@ -70,23 +70,23 @@ export function createConversationService(
   })
 
   async function reconcile() {
-    await states.heal()
-    await conversationDesk.heal()
+    await states.reconcile()
+    await assignments.reconcile()
   }
 
   return {
     messages,
     typing,
     states,
-    conversationDesk,
+    assignments,
     conversationAccess,
     conversationSummaries: createConversationSummaries({ sessions: stores.sessions, events }),
     inbox,
     inboxWatch,
     jobs: [
-      createRecurring({ name: 'expiry of typing', everyMs: typingEveryMs, run: typing.endOverdue, logger }),
+      createRecurring({ name: 'expire typing', everyMs: typingEveryMs, run: typing.endOverdue, logger }),
       createRecurring({
-        name: 'reconciliation of conversations',
+        name: 'reconcile conversations',
         everyMs: reconcileEveryMs,
         run: reconcile,
         logger,

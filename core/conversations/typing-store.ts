@@ -2,18 +2,18 @@ import type { Collection } from 'mongodb'
 import { isDuplicateKey } from '../database/faults.ts'
 import type { Author } from '../log/model.ts'
 
-/** One author who types in one conversation, from the start to the end. */
+/** One turn of typing by one author in one conversation. */
 export interface TypingTurn {
-  /** The author in the conversation: at most one turn at a time. */
+  /** Conversation and author: at most one turn at a time. */
   key: string
   turnId: string
   conversationId: string
   author: Author
-  /** How often it was renewed. */
+  /** Number of renewals. */
   renewals: number
   renewedAt: Date
   endsAt: Date
-  /** Somebody is ending it: it cannot be renewed any more. */
+  /** A process is ending it, so it cannot be renewed. */
   ending?: true
 }
 
@@ -21,17 +21,17 @@ export type TypingDocument = Omit<TypingTurn, 'key'> & { _id: string }
 
 export interface TypingStore {
   find(keys: string[]): Promise<TypingTurn[]>
-  /** Starts a turn; false when there is one. */
+  /** Starts a turn; returns false if there is one. */
   insert(turn: TypingTurn): Promise<boolean>
-  /** One step of a renewal, if the turn still stands as it was read. */
+  /** Renews the turn if it is unchanged since it was read. */
   renew(turn: TypingTurn, times: { renewedAt: Date; endsAt: Date }): Promise<boolean>
   /**
-   * Marks a turn as ending, whoever does it first; as it then stands, undefined when it is over. With `asOf` only if its
-   * time is up.
+   * Marks a turn as ending and returns it; undefined if it is over. With `asOf`, only if it has
+   * expired.
    */
   claimEnd(turn: TypingTurn, asOf?: Date): Promise<TypingTurn | undefined>
   remove(turn: TypingTurn): Promise<void>
-  /** Turns whose time is up. */
+  /** Expired turns. */
   overdue(asOf: Date, limit: number): Promise<TypingTurn[]>
 }
 

@@ -16,7 +16,7 @@ const typesOf = async (conversationId: string) => (await cores.log(conversationI
 const agent = { displayName: 'Ada' }
 
 describe('typing', () => {
-  it('is a start and an end in the log, each with a place of its own and the author', async () => {
+  it('writes a start and an end with the author, each with its own sequence', async () => {
     const { conversationId, credentials } = await cores.newVisitor()
     await a.typing.setByVisitor(credentials, 'started')
     await b.typing.setByVisitor(credentials, 'stopped')
@@ -26,7 +26,7 @@ describe('typing', () => {
     ])
   })
 
-  it('writes nothing when a start repeats while it lives, and another start when it is near its end', async () => {
+  it('writes no repeated start, except a renewal in the second half of its lifetime', async () => {
     const { conversationId, credentials } = await cores.newVisitor()
     for (const core of [a, b, a]) await core.typing.setByVisitor(credentials, 'started')
     expect(await typesOf(conversationId)).toEqual(['typing.started'])
@@ -41,7 +41,7 @@ describe('typing', () => {
     expect((await typesOf(conversationId)).at(-1)).toBe('typing.stopped')
   })
 
-  it('ends by itself after 8 seconds, once, however many processes see to it', async () => {
+  it('expires once after 8 seconds, although several processes check it', async () => {
     const { conversationId } = await cores.newVisitor()
     await a.typing.setByAgent({ conversationId, state: 'started', agent }, undefined)
     cores.advance(7900)
@@ -52,7 +52,7 @@ describe('typing', () => {
     expect(await typesOf(conversationId)).toEqual(['typing.started', 'typing.stopped'])
   })
 
-  it('that a dead process had begun to end, or had not yet announced, is finished by another', async () => {
+  it('left by a dead process before its end was written is finished by another', async () => {
     const { conversationId } = await cores.newVisitor()
     const { typing } = a.database.collections
     const turn = {
@@ -68,7 +68,7 @@ describe('typing', () => {
     expect(await typesOf(conversationId)).toEqual(['typing.started', 'typing.stopped', 'typing.started'])
   })
 
-  it('is ended by a message of its author, and of nobody else', async () => {
+  it('ends with a message of its author only', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId, credentials } = visitor
     await a.typing.setByVisitor(credentials, 'started')
@@ -83,7 +83,7 @@ describe('typing', () => {
     ])
   })
 
-  it('started and stopped from everywhere at once is always a start and then an end', async () => {
+  it('alternates starts and ends under concurrent calls', async () => {
     const { conversationId } = await cores.newVisitor()
     await Promise.all(
       Array.from({ length: 40 }, (_, index) =>
@@ -101,7 +101,7 @@ describe('typing', () => {
     expect(types.at(-1)).toBe('typing.stopped')
   })
 
-  it('is refused to another workspace, without a name, and where the installation does not offer it', async () => {
+  it('is rejected for another workspace, without a name, and if the installation has no typing', async () => {
     const { conversationId } = await cores.newVisitor()
     const request = { conversationId, state: 'started' as const, agent }
     await expect(a.typing.setByAgent(request, 'ws_other')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })

@@ -14,34 +14,40 @@ import type { TypingStore, TypingTurn } from './typing-store.ts'
 export type TypingState = 'started' | 'stopped'
 
 export interface Typing {
-  /** Errors: those of VisitorAccess.authorize, RouteNotAdvertised where the installation does not offer typing. */
+  /**
+   * Errors: those of VisitorAccess.authorize; RouteNotAdvertised if the installation has no typing.
+   */
   setByVisitor(credentials: VisitorCredentials, state: TypingState): Promise<void>
-  /** Without an agent it is the assigned one. Errors: NotFound, ValidationFailed. */
+  /** Default agent: the assigned one. Errors: NotFound, ValidationFailed. */
   setByAgent(
     request: { conversationId: string; state: TypingState; agent?: Agent },
     workspaceId: string | undefined,
   ): Promise<void>
-  /** A message ends its author's typing. Never waits, never fails: what is missed ends by itself. */
-  endedBy(message: LogEvent): void
-  /** Ends what nobody renewed. */
+  /** Ends the author's typing after a message. Never waits or fails: a missed turn expires. */
+  endAfterMessage(message: LogEvent): void
+  /** Ends expired turns. */
   endOverdue(): Promise<void>
   drain(): Promise<void>
 }
 
 export interface TypingSettings {
-  /** Milliseconds after which a start ends by itself. */
+  /** Lifetime of a start without renewal, in milliseconds. */
   lastsMs: number
 }
 
-/** Turns that one pass ends. */
+/** Turns per query of expired ones. */
 const overdueBatch = 200
-/** Few of those who write were seen typing: one look this often, in milliseconds, for all that wrote meanwhile. */
+/**
+ * Interval of lookups in milliseconds, each for all authors who wrote meanwhile. Few of them have a
+ * turn.
+ */
 const paceMs = 200
 
 /**
- * Who types. A turn is a small document until it is over; its events are written by operation keys of the turn, so that any
- * process can take up what another one left, and none writes an event twice. In the log a turn is always a start, its
- * renewals, and one end after them: before a step is taken, the event of the step before is made sure of.
+ * Who is typing. A turn is a document until it ends. Its events use operation keys derived from the
+ * turn, so any process can finish a turn, and no event is written twice. In the log a turn is
+ * always a start, its renewals, and one end: each step first ensures that the event of the previous
+ * step is written.
  */
 export function createTyping(dependencies: {
   store: TypingStore
@@ -63,7 +69,7 @@ export function createTyping(dependencies: {
   const writeStart = (turn: TypingTurn) => write(turn, 'typing.started', `started ${turn.renewals}`)
 
   async function finish(turn: TypingTurn) {
-    // A start that is still on its way elsewhere must not come after the end.
+    // A start that another process is still writing must not follow the end.
     await writeStart(turn)
     await write(turn, 'typing.stopped', 'stopped')
     await store.remove(turn)
@@ -109,7 +115,7 @@ export function createTyping(dependencies: {
     if (turn) await end(turn)
   }
 
-  /** Off the way of the sends, and one look for all that came meanwhile. */
+  /** Runs in the background of sends, with one lookup for all that arrived meanwhile. */
   const ending = createSingleFlight(
     () => ended.size > 0,
     async () => {
@@ -119,7 +125,7 @@ export function createTyping(dependencies: {
         const turns = await store.find([...times.keys()])
         await Promise.all(turns.filter(({ key, renewedAt }) => renewedAt <= times.get(key)!).map((turn) => end(turn)))
       } catch (error) {
-        logger.warn({ reason: (error as Error).name }, 'typing not ended, it ends by itself')
+        logger.warn({ reason: (error as Error).name }, 'ending typing failed; it will expire')
       }
     },
     { paceMs },
@@ -139,7 +145,7 @@ export function createTyping(dependencies: {
       await set(conversationId, { kind: 'agent', ...named }, state)
     },
 
-    endedBy({ conversationId, occurredAt, message }) {
+    endAfterMessage({ conversationId, occurredAt, message }) {
       if (!message) return
       ended.set(keyOf(conversationId, message.author), occurredAt)
       void ending.run()
@@ -160,7 +166,7 @@ export function createTyping(dependencies: {
   }
 }
 
-/** A conversation has one visitor, whatever the sessions, and agents are told apart by name. */
+/** A conversation has one visitor across sessions. Agents are distinguished by name. */
 function keyOf(conversationId: string, { kind, displayName }: Author): string {
   return `${conversationId} ${kind} ${displayName ?? ''}`
 }

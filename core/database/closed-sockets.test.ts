@@ -8,13 +8,13 @@ import { failOnClosedSockets } from './closed-sockets.ts'
 const client = new MongoClient(testDatabase().uri)
 afterAll(() => client.close())
 
-it('a question on a connection that has just ended fails, and does not wait for ever', async () => {
+it('a command on a connection that just ended fails instead of hanging', async () => {
   failOnClosedSockets()
   await client.connect()
   // biome-ignore lint/suspicious/noExplicitAny: the driver says nothing of its insides
   const [server] = [...(client as any).topology.s.servers.values()]
-  const connection = await until('the monitor’s connection', () => server.monitor.connection)
-  // What the end of another connection does to the server's watch, in the same turn as this one's end.
+  const connection = await until("the monitor's connection", () => server.monitor.connection)
+  // As the end of another connection affects the monitor, in the same turn of the event loop.
   connection.socket.destroy()
   const asked = connection.command({ db: 'admin', toString: () => 'admin.$cmd' }, { hello: 1 }, {})
   await expect(Promise.race([asked, delay(3_000)])).rejects.toThrow('the connection has ended')

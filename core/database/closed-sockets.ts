@@ -11,9 +11,11 @@ interface DriverConnection {
 let isDone = false
 
 /**
- * Makes the driver fail at once where it would wait for ever: it writes to a socket that is destroyed and has not said so yet, and waits for a
- * drain that never comes (7.8.0, `writeCommand`). When a server dies, all of its connections end in one turn of the event loop,
- * so what fails on the first one is soon tried on the next. If that is the monitor's, the process never finds the server again.
+ * Makes the driver fail at once where it would hang: it writes to a destroyed socket that has not
+ * emitted its end yet, and waits for a drain event that never comes (7.8.0, `writeCommand`). When a
+ * server dies, all its connections end in one turn of the event loop. So a command that failed on
+ * one connection is retried on the next. If that is the monitor's, the process never finds the
+ * server again.
  */
 export function failOnClosedSockets(): void {
   if (isDone) return

@@ -14,7 +14,7 @@ const conversationId = 'cnv_1'
 const range = { conversationId, after: 0 }
 
 it.each<[string, () => Promise<unknown>]>([
-  ['a stream’s start and a history’s end', () => events.ends([conversationId], { committed: true })],
+  ["a stream's start and a history's end", () => events.ends([conversationId], { committed: true })],
   ['a replay', () => events.readAfter(range, 10)],
   ['live streams that catch up', () => events.readManyAfter([range], 10, { transient: true })],
   ['the window of a replay', () => events.countAfter(range, 10)],
@@ -22,11 +22,11 @@ it.each<[string, () => Promise<unknown>]>([
   ['a page of history', () => events.historyPage({ conversationId, limit: 10 })],
   ['the first message', () => events.firstMessage(conversationId)],
   [
-    'the answer to a repeat',
+    'the result of a repeated operation',
     () => events.findOperations([{ conversationId, operationKey: operationKeys.agentMessage('x') }]),
   ],
-  ['an inbox’s last messages', () => events.at([{ conversationId, sequence: 1 }])],
-])('reads %s of what no failover takes back', async (_, read) => {
+  ['the last messages of an inbox', () => events.at([{ conversationId, sequence: 1 }])],
+])('reads %s with majority read concern', async (_, read) => {
   const concerns: unknown[] = []
   const listen = ({ commandName, command }: { commandName: string; command: { readConcern?: unknown } }) => {
     if (['find', 'aggregate', 'count', 'distinct'].includes(commandName)) concerns.push(command.readConcern)

@@ -1,7 +1,7 @@
 import type { MongoClient } from 'mongodb'
 import type { CoreMetrics } from '../metrics.ts'
 
-/** Measures the commands of a client that monitors them, and counts the connections of its pool. */
+/** Measures the commands of a client with command monitoring, and counts its pooled connections. */
 export function measureDatabase(
   client: MongoClient,
   { databaseDuration, databaseFailures, databaseConnections }: CoreMetrics,

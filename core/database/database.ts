@@ -45,9 +45,9 @@ export interface Collections {
 export interface Database {
   collections: Collections
   screenshots: GridFSBucket
-  /** Only where the server is reached through a unix socket, and so by this machine alone. */
+  /** Only if the server is reached through a unix socket, and so by this machine alone. */
   nudge: Nudge | undefined
-  /** Resolves when the database answers; throws when it does not within a second. */
+  /** Resolves when the database responds; rejects after a second without a response. */
   ping(): Promise<void>
   close(): Promise<void>
 }
@@ -56,14 +56,17 @@ export interface DatabaseSettings {
   uri: string
   name: string
   timeoutMs: number
-  /** Makes what is missing, several processes at once if need be; false: refuses a database that is behind. */
+  /**
+   * Creates missing collections and indexes, safe in several processes at once. If false, rejects
+   * an outdated database.
+   */
   migrates?: boolean
   metrics?: CoreMetrics
 }
 
 /**
- * Connects, and makes the collections and indexes that are missing, or sees that none is.
- * Every acknowledged write is journaled, and on a replica set held by the majority.
+ * Connects, and creates or checks collections and indexes. Every acknowledged write is journaled,
+ * and on a replica set held by the majority.
  */
 export async function openDatabase({ migrates = true, ...settings }: DatabaseSettings): Promise<Database> {
   failOnClosedSockets()
@@ -107,8 +110,8 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
 async function requireReady(db: Db) {
   const status = await schemaStatus(db)
   if (isReady(status)) return
-  const lacking = [...status.missing, ...status.toExpand.map(({ number, name }) => `migration ${number} (${name})`)]
-  throw new Error(`the database is behind this version, run npm run migrate: ${lacking.join(', ')}`)
+  const outdated = [...status.missing, ...status.toExpand.map(({ number, name }) => `migration ${number} (${name})`)]
+  throw new Error(`the database is behind this version, run npm run migrate: ${outdated.join(', ')}`)
 }
 
 export function collectionsOf(db: Db): Collections {

@@ -9,7 +9,7 @@ import { openDatabase } from './database.ts'
 import { writeConcernFor } from './durability.ts'
 import { attachEngine } from './embedded/engine.ts'
 
-/** A database on an engine of its own, whose journal can be read. */
+/** A database on its own engine, whose journal the test reads. */
 const openOwn = async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'durability-test-'))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
@@ -27,7 +27,7 @@ const openOwn = async () => {
 
 const inserted = 100
 
-it('has a write in the journal by the time it is acknowledged, without a replica set', async () => {
+it('an acknowledged insert is in the journal, without a replica set', async () => {
   const { collections, isInJournal } = await openOwn()
   const written = collections.events as unknown as Collection<{ _id: string }>
   const missing: number[] = []
@@ -39,7 +39,7 @@ it('has a write in the journal by the time it is acknowledged, without a replica
   expect(missing).toEqual([])
 })
 
-it('has an update in the journal by then too', async () => {
+it('an acknowledged update is in the journal', async () => {
   const { collections, isInJournal } = await openOwn()
   const written = collections.visitors as unknown as Collection<{ _id: string; text?: string }>
   const missing: number[] = []
@@ -56,6 +56,6 @@ it.each([
   ['a replica set', { isWritablePrimary: true, setName: 'rs0' }, 'majority'],
   ['a member of a set that is not initiated yet', { isWritablePrimary: false, isreplicaset: true }, 'majority'],
   ['a sharded cluster', { isWritablePrimary: true, msg: 'isdbgrid' }, 'majority'],
-])('asks %s for the acknowledgement that waits for the journal', (_name, hello, w) => {
+])('%s gets a write concern that waits for the journal', (_name, hello, w) => {
   expect(writeConcernFor(hello)).toEqual({ w, journal: true })
 })

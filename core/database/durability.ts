@@ -1,21 +1,23 @@
 import type { Document, MongoClient, WriteConcernSettings } from 'mongodb'
 
 /**
- * The write concern under which an acknowledged write survives the loss of any process, for the deployment that this
- * client is connected to: journaled, and on a replica set held by the majority.
+ * The write concern under which an acknowledged write survives the loss of any process: journaled,
+ * and on a replica set held by the majority.
  *
- * A server without a replica set must not be asked for the majority. It would take a majority's `j` as a wish: it
- * starts the flush of the journal and leaves the waiting for it to replication, which there is none of, so it
- * acknowledges what is still in memory. With `w: 1` it waits for the flush itself.
- * (`waitForWriteConcern` in the server's `write_concern.cpp`, the same in mongod and in the embedded engine.)
+ * A server without a replica set must not get `majority`. It would then start the journal flush but
+ * leave the waiting to replication, which it does not have, and acknowledge writes that are only in
+ * memory. With `w: 1` it waits for the flush. (`waitForWriteConcern` in the server's
+ * `write_concern.cpp`, the same in mongod and in the embedded engine.)
  *
- * Asked once: a server that is made a replica set later needs its clients started again.
+ * Determined once: restart the clients of a server that becomes a replica set.
  */
 export async function durableWriteConcern(client: MongoClient): Promise<WriteConcernSettings> {
   return writeConcernFor(await client.db('admin').command({ hello: 1 }))
 }
 
-/** By a server's answer to `hello`. What is not plainly a single server gets the majority. */
+/**
+ * Based on a server's response to `hello`. Only a plain single server does not get the majority.
+ */
 export function writeConcernFor(hello: Document): WriteConcernSettings {
   const isSingle = hello.setName === undefined && hello.isreplicaset !== true && hello.msg !== 'isdbgrid'
   return isSingle ? { w: 1, journal: true } : { w: 'majority', journal: true }

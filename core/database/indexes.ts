@@ -7,17 +7,19 @@ export type IndexPlan = [
   options: CreateIndexesOptions & { name: string },
 ]
 
-/** Every index, by its collection. */
+/** Every index, by collection. */
 export const indexes: IndexPlan[] = [
-  // The log's order: one event for each place in a conversation.
+  // The log's order: one event per sequence and conversation.
   ['events', { conversationId: 1, sequence: 1 }, { name: 'by_sequence', unique: true }],
-  // One event for each logical operation. Prefixed with the conversation, so that it can stay unique when sharded.
+  // One event per logical operation. Prefixed with the conversation, so that it stays unique when
+  // sharded.
   [
     'events',
     { conversationId: 1, operationKey: 1 },
     { name: 'by_operation', unique: true, partialFilterExpression: { operationKey: { $exists: true } } },
   ],
-  // What the sweep of transient events looks for. No TTL: an end of a log must stay, or its place would be given out again.
+  // For the removal of transient events. No TTL: the last event of a log must stay, or its sequence
+  // would be assigned again.
   ['events', { removableAt: 1 }, { name: 'by_removal', partialFilterExpression: { removableAt: { $exists: true } } }],
   [
     'events',
@@ -31,7 +33,7 @@ export const indexes: IndexPlan[] = [
     { name: 'unannounced', partialFilterExpression: { 'assignment.announced': false } },
   ],
   ['typing', { endsAt: 1 }, { name: 'by_end' }],
-  // One lead for each form that a visitor sent.
+  // One lead per submitted form.
   [
     'leads',
     { operationKey: 1 },
@@ -44,21 +46,21 @@ export const indexes: IndexPlan[] = [
     { name: 'by_fan_out', partialFilterExpression: { 'fanOut.since': { $exists: true } } },
   ],
   ['leadSubscriptions', { workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace' }],
-  // One attempt for each request that asked for one.
+  // One attempt per request.
   ['deliveries', { 'operations.key': 1 }, { name: 'by_operation', unique: true }],
   ['deliveries', { 'attempts.attemptId': 1 }, { name: 'by_attempt' }],
   ['deliveries', { leadId: 1, createdAt: -1, _id: -1 }, { name: 'by_lead' }],
   ['deliveries', { workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace' }],
   ['deliveries', { subscriptionId: 1, createdAt: -1, _id: -1 }, { name: 'by_subscription' }],
-  // The queue, by destination: it holds what there is something to do for, and nothing that has ended. Its questions are
-  // asked by a field that no other index has, so that they have one possible plan, whatever else there is of a subscription.
+  // The queue by destination. It contains only deliveries with something to do. Its queries filter
+  // by `destination`, which no other index begins with, so that the planner has one choice.
   [
     'deliveries',
     { destination: 1, dueAt: 1 },
     { name: 'due_by_destination', partialFilterExpression: { dueAt: { $exists: true } } },
   ],
-  // The queue by time, for the question what comes next. Its filter is another one so that no other question is ever
-  // answered from it: asked for the destinations, it would be read from end to end.
+  // The queue by time, for what is due next. Its filter differs so that the planner never uses it
+  // for queries by destination, which would read it from end to end.
   [
     'deliveries',
     { dueAt: 1, destination: 1 },
@@ -85,15 +87,15 @@ export const indexes: IndexPlan[] = [
   ['nonces', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['installations', { origins: 1 }, { name: 'by_origin' }],
   ['installations', { workspaceId: 1 }, { name: 'by_workspace' }],
-  // One command for each operation of an operator.
+  // One command per operation of an operator.
   ['commands', { sessionId: 1, operationId: 1 }, { name: 'by_operation', unique: true }],
   ['commands', { sessionId: 1, requestedAt: -1, _id: -1 }, { name: 'by_session' }],
   ['commands', { state: 1, expiresAt: 1 }, { name: 'by_state' }],
   ['commands', { 'uploads.startedAt': 1 }, { name: 'by_upload', sparse: true }],
-  // No expiry index: what a command has in the screenshot store goes with it.
+  // No TTL index: a command's screenshot must be deleted with it.
   ['commands', { deleteAt: 1 }, { name: 'by_deletion' }],
   ['idempotency', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
-  // What an erasure looks for.
+  // For erasures.
   ['idempotency', { sessionIds: 1 }, { name: 'by_session', sparse: true }],
   [
     'leads',

@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => client.close())
 
 describe('grouped inserts', () => {
-  it('write what comes at once in few calls, and say of each whether its place was free', async () => {
+  it('batch concurrent inserts and return for each whether its keys were free', async () => {
     const insert = createGroupedCalls((documents: Letter[]) => insertEach(letters, documents))
     const documents = Array.from({ length: 300 }, (_, index) => ({ _id: `l${index}`, text: `${index % 290}` }))
     const outcomes = await Promise.all(documents.map(insert))
@@ -32,17 +32,17 @@ describe('grouped inserts', () => {
     expect(calls).toBeLessThanOrEqual(3)
   })
 
-  it('fail for the one that the store does not take, and for no other', async () => {
+  it('reject only the document that the database rejects', async () => {
     const insert = createGroupedCalls((documents: Letter[]) => insertEach(letters, documents))
     const huge = { _id: 'huge', text: 'x'.repeat(17 * 1024 * 1024) }
     const outcomes = await Promise.allSettled([insert({ _id: 'fits', text: 'fits' }), insert(huge)])
     expect(outcomes[1]?.status).toBe('rejected')
-    // What goes with it in one call may be refused with it; alone it is taken.
+    // A document in the same batch may be rejected too; alone it is inserted.
     if (outcomes[0]?.status === 'rejected') expect(await insert({ _id: 'fits', text: 'fits' })).toBe(true)
     expect(await letters.countDocuments({ _id: 'fits' })).toBe(1)
   })
 
-  it('fail when the database is away', async () => {
+  it('reject when the database is unreachable', async () => {
     const away = new MongoClient(uri)
     await away.connect()
     const gone = away.db(name).collection<Letter>('letters')

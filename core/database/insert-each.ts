@@ -2,8 +2,8 @@ import { type Collection, type Document, MongoBulkWriteError, type OptionalUnles
 import { duplicateKey } from './faults.ts'
 
 /**
- * Inserts documents with one call, and says of each whether its places in unique indexes were free. Errors: one that concerns a
- * document is its own; any other is everybody's.
+ * Inserts documents with one call. Returns per document whether its unique keys were free. An error
+ * about one document rejects that one; any other error rejects all.
  */
 export async function insertEach<T extends Document>(
   collection: Collection<T>,
@@ -14,8 +14,9 @@ export async function insertEach<T extends Document>(
     return documents.map(() => ({ status: 'fulfilled', value: true }))
   } catch (error) {
     const failures = error instanceof MongoBulkWriteError ? [error.writeErrors].flat() : []
-    const isWhole = failures.length === 0 || (error as MongoBulkWriteError).result.getWriteConcernError() !== undefined
-    if (isWhole) throw error
+    const concernsAll =
+      failures.length === 0 || (error as MongoBulkWriteError).result.getWriteConcernError() !== undefined
+    if (concernsAll) throw error
     const byIndex = new Map(failures.map((failure) => [failure.index, failure]))
     return documents.map((_, index) => {
       const failure = byIndex.get(index)

@@ -4,9 +4,9 @@ import type { Db } from 'mongodb'
 import { isDuplicateKey } from './faults.ts'
 
 export interface MigrationLock {
-  /** Runs work while nobody else does; waits for whoever is first. */
+  /** Runs work under the lock; waits while another process holds it. */
   holding(work: () => Promise<void>): Promise<void>
-  /** Errors: throws when the lock was lost, since it had not been renewed for its lease. */
+  /** Throws if the lock was lost because its lease expired. */
   check(): Promise<void>
 }
 
@@ -16,12 +16,12 @@ interface LockDocument {
   until: Date
 }
 
-/** Without word for so long its holder is taken to be dead, in milliseconds. */
+/** Lease of the lock, in milliseconds; its holder counts as dead when it expires. */
 const leaseMs = 15_000
 const renewEveryMs = 5_000
-const lookEveryMs = 100
+const retryEveryMs = 100
 
-/** One document, and whoever has it migrates. The work must bear being begun again by the next holder. */
+/** A lock in one document. The work must be repeatable, since the next holder starts it again. */
 export function createMigrationLock(db: Db, now: () => number): MigrationLock {
   const locks = db.collection<LockDocument>('locks')
   const holder = randomUUID()
@@ -37,7 +37,7 @@ export function createMigrationLock(db: Db, now: () => number): MigrationLock {
       )
       return true
     } catch (error) {
-      // There is one whose time is not over.
+      // Another process holds an unexpired lease.
       if (isDuplicateKey(error)) return false
       throw error
     }
@@ -50,7 +50,7 @@ export function createMigrationLock(db: Db, now: () => number): MigrationLock {
 
   return {
     async holding(work) {
-      while (!(await take())) await delay(lookEveryMs)
+      while (!(await take())) await delay(retryEveryMs)
       const renewal = setInterval(() => void renew().catch(() => {}), renewEveryMs)
       try {
         await work()
@@ -61,7 +61,7 @@ export function createMigrationLock(db: Db, now: () => number): MigrationLock {
     },
 
     async check() {
-      if (!(await renew())) throw new Error('another process has taken the migration over')
+      if (!(await renew())) throw new Error('another process has taken over the migration')
     },
   }
 }

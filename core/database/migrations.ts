@@ -1,8 +1,8 @@
 import type { Db } from 'mongodb'
 
 /**
- * A change of what is stored, in two halves. `expand` may run while the version before still does: it adds, and takes
- * nothing away. `contract` runs when no process of that version is left. Each may be run again after it broke off.
+ * A change of stored data in two steps. `expand` may run while processes of the previous version
+ * run: it only adds. `contract` runs once none is left. Both can be repeated after a failure.
  */
 export interface Migration {
   number: number
@@ -11,13 +11,13 @@ export interface Migration {
   contract?(db: Db): Promise<void>
 }
 
-/** What there is to be done of a database's changes; the numbers are given out once. */
+/** All migrations; numbers are never reused. */
 export const migrations: Migration[] = [
   {
     number: 1,
     name: 'idempotency records name their sessions, so that an erasure finds them',
     expand: nameSessions,
-    // What the version before wrote since then.
+    // For records that the previous version wrote since then.
     contract: nameSessions,
   },
   {

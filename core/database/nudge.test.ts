@@ -8,54 +8,54 @@ import { createFileNudge } from './nudge.ts'
 const folder = mkdtempSync(join(tmpdir(), 'nudge-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const patience = 2 ** 30
+const maxWaitMs = 2 ** 30
 
-test('one process’s word ends the wait of the others, and what came before the wait counts', async () => {
+test('an announcement ends the wait of other processes, also one from before the wait', async () => {
   const [one, other] = [createFileNudge(join(folder, 'a')), createFileNudge(join(folder, 'a'))]
-  const known = other.heard()
-  const waiting = other.after(known, patience)
+  const known = other.count()
+  const waiting = other.after(known, maxWaitMs)
   one.announce()
   await waiting
-  expect(other.heard()).toBeGreaterThan(known)
-  await other.after(known, patience)
+  expect(other.count()).toBeGreaterThan(known)
+  await other.after(known, maxWaitMs)
   one.close()
   other.close()
 })
 
-test('without a word the wait ends by itself, and closing ends it', async () => {
+test('a wait ends at its timeout or when the nudge is closed', async () => {
   const nudge = createFileNudge(join(folder, 'b'))
-  await nudge.after(nudge.heard(), 1)
-  const waiting = nudge.after(nudge.heard(), patience)
+  await nudge.after(nudge.count(), 1)
+  const waiting = nudge.after(nudge.count(), maxWaitMs)
   nudge.close()
   await waiting
   nudge.announce()
   nudge.close()
-  await nudge.after(nudge.heard(), patience)
+  await nudge.after(nudge.count(), maxWaitMs)
 })
 
-test('folders of different names have nothing to do with each other', async () => {
+test('folders of different names are independent', async () => {
   const [one, beside, other] = ['c', 'c', 'd'].map((name) => createFileNudge(join(folder, name)))
-  const known = other!.heard()
+  const known = other!.count()
   one!.announce()
-  await beside!.after(0, patience)
-  expect(other!.heard()).toBe(known)
+  await beside!.after(0, maxWaitMs)
+  expect(other!.count()).toBe(known)
   for (const nudge of [one, beside, other]) nudge!.close()
 })
 
-test('nobody hears the own word', async () => {
+test('a process does not receive its own announcements', async () => {
   const [one, other] = [createFileNudge(join(folder, 'e')), createFileNudge(join(folder, 'e'))]
-  // The other's file, as it appeared.
-  await one.after(0, patience)
-  const known = one.heard()
-  const heardByOther = other.heard()
+  // The other process's new file counts as an announcement.
+  await one.after(0, maxWaitMs)
+  const known = one.count()
+  const countOfOther = other.count()
   one.announce()
-  await other.after(heardByOther, patience)
-  expect(one.heard()).toBe(known)
+  await other.after(countOfOther, maxWaitMs)
+  expect(one.count()).toBe(known)
   one.close()
   other.close()
 })
 
-test('what a killed process left behind is cleared away, and what a living one has stays', () => {
+test('removes files of dead processes and keeps those of live ones', () => {
   const place = join(folder, 'f')
   mkdirSync(place)
   const { pid } = spawnSync('true')

@@ -2,19 +2,23 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, type FSWatcher, mkdirSync, openSync, readdirSync, rmSync, watch, write } from 'node:fs'
 import { join } from 'node:path'
 
-/** Word from the other processes of this machine that there may be something new. It can come late or not at all. */
+/**
+ * Hints between the processes of this machine that there may be something new. A hint may be late
+ * or lost.
+ */
 export interface Nudge {
   announce(): void
-  /** How often another one has announced, as far as it is known here. */
-  heard(): number
-  /** Resolves when more has been announced than was heard, at the latest after so many milliseconds. */
-  after(heard: number, atMostMs: number): Promise<void>
+  /** How many hints of other processes were received. */
+  count(): number
+  /** Resolves when the count differs from `known`, at the latest after `atMostMs`. */
+  after(known: number, atMostMs: number): Promise<void>
   close(): void
 }
 
 /**
- * A nudge through the files of a folder, one for each process, whose changes the system tells all who watch it at once. What a process
- * announces itself it does not hear. Nothing of worth is in the files. Where they cannot be watched it is a pause of some milliseconds.
+ * Sends hints through file changes in a folder, with one file per process. The system notifies all
+ * watchers at once. A process does not receive its own hints. The files have no meaningful content.
+ * If the folder cannot be watched, waits last a few milliseconds.
  */
 export function createFileNudge(folder: string): Nudge {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -22,13 +26,13 @@ export function createFileNudge(folder: string): Nudge {
   const name = `${process.pid}.${randomBytes(4).toString('hex')}`
   const path = join(folder, name)
   const file = openSync(path, 'w', 0o600)
-  let heard = 0
+  let received = 0
   let waiting: (() => void)[] = []
   let watcher: FSWatcher | undefined
   let closed = false
 
   function wake() {
-    heard += 1
+    received += 1
     const woken = waiting
     waiting = []
     for (const resolve of woken) resolve()
@@ -43,7 +47,7 @@ export function createFileNudge(folder: string): Nudge {
       watcher = undefined
     })
   } catch {
-    // Too many watchers on this machine.
+    // The machine's limit of watchers is reached.
   }
 
   return {
@@ -51,10 +55,10 @@ export function createFileNudge(folder: string): Nudge {
       if (!closed) write(file, '.', 0, () => {})
     },
 
-    heard: () => heard,
+    count: () => received,
 
     after(known, atMostMs) {
-      if (heard !== known || closed) return Promise.resolve()
+      if (received !== known || closed) return Promise.resolve()
       const { promise, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, watcher ? atMostMs : Math.min(atMostMs, unwatchedMs))
       waiting.push(resolve)
@@ -77,7 +81,7 @@ export function createFileNudge(folder: string): Nudge {
 
 const unwatchedMs = 10
 
-/** Of processes that were killed. */
+/** Removes the files of killed processes. */
 function removeAbandoned(folder: string): void {
   for (const name of readdirSync(folder)) {
     try {

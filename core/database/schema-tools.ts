@@ -4,17 +4,17 @@ import { durableWriteConcern } from './durability.ts'
 import { migrate, type SchemaStatus, schemaStatus } from './schema.ts'
 import { shard } from './shard-plan.ts'
 
-/** What an operator does with a database as a whole. */
+/** Operators' tools for a whole database. */
 export interface SchemaTools {
   collections: Collections
   status(): Promise<SchemaStatus>
   migrate(options: { contract: boolean }): Promise<SchemaStatus>
-  /** False where the server is no sharded cluster's router. */
+  /** Returns false if the server is not the router of a sharded cluster. */
   shard(): Promise<boolean>
   close(): Promise<void>
 }
 
-/** Connects without changing anything, and without a limit on how long a call may take. */
+/** Connects without changing anything and without call timeouts. */
 export async function openSchemaTools(settings: {
   uri: string
   name: string

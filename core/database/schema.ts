@@ -4,12 +4,12 @@ import { type IndexPlan, indexes } from './indexes.ts'
 import { createMigrationLock } from './migration-lock.ts'
 import { type Migration, migrations } from './migrations.ts'
 
-/** What a database lacks of what this version needs or may clear away. */
+/** What a database lacks for this version, or may drop. */
 export interface SchemaStatus {
   /** Collections, and indexes as `collection.index`. */
   missing: string[]
   toExpand: Migration[]
-  /** Only once no process of the version before is left. */
+  /** Only once no process of the previous version is left. */
   toContract: Migration[]
 }
 
@@ -20,7 +20,7 @@ interface MigrationDocument {
   contractedAt?: Date
 }
 
-/** Bytes of the wake-up collection: a tail that falls further behind than this starts over. */
+/** Size of the wake-up collection in bytes: a reader that falls further behind starts over. */
 const wakeupBytes = 16 * 1024 * 1024
 
 export async function schemaStatus(db: Db): Promise<SchemaStatus> {
@@ -46,12 +46,12 @@ async function pendingMigrations(db: Db): Promise<Pick<SchemaStatus, 'toExpand' 
   }
 }
 
-/** Whether this version can run on the database: nothing that it needs is missing. */
+/** Whether this version can run on the database. */
 export const isReady = ({ missing, toExpand }: SchemaStatus): boolean => missing.length === 0 && toExpand.length === 0
 
 /**
- * Makes what is missing: collections and indexes, and the first halves of migrations; safe beside the version before,
- * and when several processes do it at once. With `contract` the second halves, too.
+ * Creates missing collections and indexes and expands pending migrations. Safe beside the previous
+ * version, and in several processes at once. With `contract`, also contracts them.
  */
 export async function migrate(db: Db, { contract = false, now = Date.now } = {}): Promise<SchemaStatus> {
   await createWakeups(db)
@@ -60,7 +60,7 @@ export async function migrate(db: Db, { contract = false, now = Date.now } = {})
   if (pending.toExpand.length === 0 && !(contract && pending.toContract.length > 0)) return { missing: [], ...pending }
   const lock = createMigrationLock(db, now)
   await lock.holding(async () => {
-    // Somebody else may have done it while we waited.
+    // Another process may have done it during the wait.
     const { toExpand, toContract } = await pendingMigrations(db)
     for (const { number, name, expand } of toExpand) {
       await lock.check()
@@ -100,7 +100,7 @@ async function createIndexes(db: Db) {
   await Promise.all(
     [...plans].map(async ([collection, specifications]) => {
       const wanted = specifications.map(toDescription)
-      await untilSettled(() => db.collection(collection).createIndexes(wanted))
+      await retryConflicts(() => db.collection(collection).createIndexes(wanted))
     }),
   )
 }
@@ -108,21 +108,23 @@ async function createIndexes(db: Db) {
 const toDescription = ([, key, options]: IndexPlan) =>
   ({ key, ...options }) as Parameters<Collection<Document>['createIndexes']>[0][number]
 
-/** Two processes that start together may ask for the same index at the same moment: one of them is told to come again. */
-async function untilSettled(attempt: () => Promise<unknown>) {
+/**
+ * Retries if another process builds the same index at the same moment, which one of them rejects.
+ */
+async function retryConflicts(attempt: () => Promise<unknown>) {
   for (let tries = 1; ; tries += 1) {
     try {
       await attempt()
       return
     } catch (error) {
-      const passing = [
+      const transient = [
         'ConflictingOperationInProgress',
         'IndexBuildAborted',
         'IndexBuildAlreadyInProgress',
         'NamespaceExists',
         'WriteConflict',
       ]
-      if (tries >= 20 || !passing.some((name) => hasCode(error, name))) throw error
+      if (tries >= 20 || !transient.some((name) => hasCode(error, name))) throw error
       await delay(50 * tries)
     }
   }

@@ -13,26 +13,26 @@ afterAll(() => client.close())
 const planOf = (collection: string) => shardPlans.find((plan) => plan.collection === collection)
 
 describe('the shard plan', () => {
-  it('says of every collection how it is spread, or that it is not', () => {
+  it('covers every collection', () => {
     const planned = shardPlans.map(({ collection }) => collection).filter((name) => !name.startsWith('screenshots'))
     expect(planned.toSorted()).toEqual(Object.keys(collectionsOf(db)).toSorted())
   })
 
-  it.each(indexes.filter(([, , { unique }]) => unique))('lets a cluster keep %s %o unique', (collection, keys) => {
+  it.each(indexes.filter(([, , { unique }]) => unique))('keeps %s %o unique on a cluster', (collection, keys) => {
     const { key } = planOf(collection) ?? {}
     if (!key) return
     const prefix = Object.entries(keys).slice(0, Object.keys(key).length)
     expect(prefix).toEqual(Object.entries(key))
   })
 
-  it('is a row of commands for a cluster’s router', () => {
+  it("produces the commands for a cluster's router", () => {
     expect(shardCommands('service')).toContainEqual({
       shardCollection: 'service.events',
       key: { conversationId: 1 },
     })
   })
 
-  it('is not set on a server that is no cluster', async () => {
+  it('changes nothing on a server that is not a cluster', async () => {
     expect(await shard(db)).toBe(false)
   })
 })

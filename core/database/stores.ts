@@ -23,7 +23,7 @@ import { createSubjectStore } from '../visitors/subject-store.ts'
 import { createWorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { Database } from './database.ts'
 
-/** The stores of one core process: all that its modules know of the database. */
+/** All stores of one core process, the only access of its modules to the database. */
 export type Stores = ReturnType<typeof createStores>
 
 export function createStores({ collections, screenshots, nudge }: Database) {

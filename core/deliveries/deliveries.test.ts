@@ -23,8 +23,8 @@ async function codeOf(call: Promise<unknown>): Promise<string | undefined> {
   return error.findDetails(ErrorInfoSchema)[0]?.code
 }
 
-describe('an attempt', () => {
-  it('of a lead is made once for a key, whoever asks how often on whichever core', async () => {
+describe('delivery attempts', () => {
+  it('creates one attempt per idempotency key under concurrent requests on two cores', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     const operators = await Promise.all(test.cores.map((core) => test.client(core, operatorScopes, workspaceId)))
     const answers = await Promise.all(
@@ -46,7 +46,7 @@ describe('an attempt', () => {
     })
   })
 
-  it('is a conflict for another lead or another subscription under the same key', async () => {
+  it('rejects a key that was used with another lead or subscription', async () => {
     const { operator, leadId, subscriptionId, send } = await test.newScene()
     await send('k')
     const other = await operator.captureLead({ source: 'test', fields: {} })
@@ -61,7 +61,7 @@ describe('an attempt', () => {
     expect((await send('k2')).deliveryId).not.toBe((await send('k')).deliveryId)
   })
 
-  it('is not there for another workspace, nor are its parts', async () => {
+  it('hides leads, attempts and subscriptions of other workspaces', async () => {
     const mine = await test.newScene()
     const theirs = await test.newScene()
     const attempt = await theirs.send()
@@ -89,12 +89,12 @@ describe('an attempt', () => {
     expect(await codeOf(operator.getLead({ leadId: theirs.leadId }))).toBe('LeadNotFound')
     expect(await codeOf(operator.listLeads({ workspaceId: theirs.workspaceId }))).toBe('NotFound')
     expect((await operator.listDeliveries({ leadId: theirs.leadId })).deliveries).toEqual([])
-    // A key counts in its workspace only.
+    // Keys are scoped to a workspace.
     await theirs.send('shared')
     expect((await mine.send('shared')).leadId).toBe(mine.leadId)
   })
 
-  it('is refused with a key that is none, for a disabled subscription, and where the body is too large', async () => {
+  it('rejects an invalid key, a disabled subscription and a body that is too large', async () => {
     const { operator, leadId, subscriptionId, send } = await test.newScene({ mappedFields: ['a', 'b'] })
     expect(await codeOf(send('a b'))).toBe('ValidationFailed')
     expect(await codeOf(send(''))).toBe('ValidationFailed')
@@ -107,11 +107,11 @@ describe('an attempt', () => {
     expect(await codeOf(operator.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: 'off' }))).toBe(
       'SubscriptionDisabled',
     )
-    // What a key made before is still the answer.
+    // A repeated key still returns its attempt.
     expect((await send('fits', large.leadId)).status).toBe(DeliveryStatus.HELD)
   })
 
-  it('becomes a request that existing libraries accept, the same bytes each time', async () => {
+  it('sends the same body in every attempt, signed so that the Standard Webhooks library accepts it', async () => {
     const { send, secret, subscriptionId } = await test.newScene({ fields: { name: 'Zoë', mail: 'z@example.org' } })
     const worker = await test.worker()
     const attempt = await send()
@@ -143,8 +143,8 @@ describe('an attempt', () => {
   })
 })
 
-describe('a delivery', () => {
-  it('that was accepted is done, and keeps nothing of the lead', async () => {
+describe('deliveries', () => {
+  it('ends an accepted delivery and removes its body', async () => {
     const { send, attempts, operator } = await test.newScene()
     const { deliveryId, attemptId } = await send()
     const worker = await test.worker()
@@ -162,7 +162,7 @@ describe('a delivery', () => {
     expect(await worker.claim()).toEqual([])
   })
 
-  it('follows its schedule and is a dead letter after the ninth attempt', async () => {
+  it('retries on schedule and dead-letters after the ninth attempt', async () => {
     const { send, attempts } = await test.newScene()
     const { deliveryId } = await send()
     const worker = await test.worker()
@@ -197,7 +197,7 @@ describe('a delivery', () => {
     ['2 s', 2 * second, 5 * second],
     ['20 s', 20 * second, 20 * second],
     ['a day', 24 * hour, hour],
-  ])('waits as a Retry-After of %s says, an hour at most', async (_, asked, waited) => {
+  ])('waits for a Retry-After of %s, capped at one hour', async (_, asked, waited) => {
     const { send, attempts } = await test.newScene()
     const { deliveryId } = await send()
     const worker = await test.worker()
@@ -213,8 +213,8 @@ describe('a delivery', () => {
   })
 })
 
-describe('a manual retry', () => {
-  it('takes the place of the scheduled one, once for a key', async () => {
+describe('manual retry', () => {
+  it('replaces the scheduled attempt, once per key', async () => {
     const { send, attempts, operator } = await test.newScene()
     const { deliveryId, attemptId } = await send()
     const worker = await test.worker()
@@ -232,7 +232,7 @@ describe('a manual retry', () => {
     })
     test.advance(hour)
     expect(await worker.drain(500)).toBe(1)
-    // The schedule goes on from the second attempt, it does not begin anew.
+    // The schedule continues from the second attempt.
     const latest = (await attempts(deliveryId)).at(-1)!
     expect(Number(latest.nextRetryAt!.seconds) * 1000 - test.now()).toBeGreaterThan(25 * second)
     test.advance(35 * second)
@@ -240,7 +240,7 @@ describe('a manual retry', () => {
     expect((await attempts(deliveryId)).map(({ manual }) => manual)).toEqual([true, true, false])
   })
 
-  it('with one key for several deliveries at once counts for one of them, and is a conflict for the others', async () => {
+  it('accepts a key for one of several deliveries at once and rejects the others', async () => {
     const { send, operator } = await test.newScene()
     const sent = [await send(), await send(), await send(), await send()]
     const worker = await test.worker()
@@ -257,7 +257,7 @@ describe('a manual retry', () => {
     }
   })
 
-  it('is refused while the delivery is pending, sending or accepted, by whichever attempt it is named', async () => {
+  it('rejects a retry while the delivery is pending, sending or accepted, whichever attempt is named', async () => {
     const { send, operator } = await test.newScene()
     const { attemptId } = await send()
     const worker = await test.worker()
@@ -267,14 +267,14 @@ describe('a manual retry', () => {
     expect(await retry('r1')).toBe('AttemptNotRetryable')
     await worker.answer(claimed!, 400)
     expect(await retry('r1')).toBeUndefined()
-    // The delivery is pending again, though the first attempt failed.
+    // The delivery is pending again although the first attempt failed.
     expect(await retry('r2')).toBe('AttemptNotRetryable')
     expect(await retry('r1')).toBeUndefined()
     await worker.drain(200)
     expect(await retry('r2')).toBe('AttemptNotRetryable')
   })
 
-  it('is a conflict with another attempt under the same key, and unknown for what is none', async () => {
+  it('rejects a key used for another attempt, and an unknown attempt', async () => {
     const { send, operator } = await test.newScene()
     const [a, b] = [await send(), await send()]
     await (await test.worker()).drain(400)
@@ -288,7 +288,7 @@ describe('a manual retry', () => {
     await (await test.worker()).drain()
   })
 
-  it('of a dead letter is one attempt more, with the same body, and a dead letter again', async () => {
+  it('adds one attempt with the same body to a dead letter, which is dead-lettered again on failure', async () => {
     const { send, attempts, operator } = await test.newScene()
     const { deliveryId, attemptId } = await send()
     const worker = await test.worker()
@@ -307,7 +307,7 @@ describe('a manual retry', () => {
     })
   })
 
-  it('has a bound, so that nobody grows a delivery without end', async () => {
+  it('rejects retries after 50 attempts', async () => {
     const { send, operator, attempts } = await test.newScene()
     const { deliveryId, attemptId } = await send()
     const worker = await test.worker()
@@ -326,8 +326,8 @@ describe('a manual retry', () => {
   })
 })
 
-describe('a lead', () => {
-  it('is read by its id, as it was captured', async () => {
+describe('leads', () => {
+  it('returns a captured lead by its id', async () => {
     const { operator } = await test.newScene()
     const { leadId } = await operator.captureLead({ source: 'import', fields: { email: 'ada@example.org' } })
     expect((await operator.getLead({ leadId })).lead).toMatchObject({
@@ -339,8 +339,8 @@ describe('a lead', () => {
   })
 })
 
-describe('the lists', () => {
-  it('page through leads and deliveries, the newest first, none twice and none left out', async () => {
+describe('lists', () => {
+  it('pages through leads and deliveries without duplicates or gaps', async () => {
     const { operator, send, leadId } = await test.newScene()
     const leadIds = [leadId]
     for (let index = 0; index < 6; index += 1) {
@@ -378,8 +378,8 @@ describe('the lists', () => {
   })
 })
 
-describe('the scopes', () => {
-  it('are those that the proto names, and a worker is nobody’s own', async () => {
+describe('scopes', () => {
+  it('enforces the scopes of the proto, and rejects workers limited to a workspace', async () => {
     const { workspaceId, leadId, subscriptionId } = await test.newScene()
     const reader = await test.client(test.cores[0]!, ['leads:read', 'subscriptions:read'], workspaceId)
     const denied = { code: Code.PermissionDenied }

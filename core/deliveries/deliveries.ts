@@ -15,7 +15,7 @@ import type { Requester } from './lead-subscriptions.ts'
 import type { KnownSubscription, LiveSubscriptions } from './live-subscriptions.ts'
 import { newDelivery } from './new-delivery.ts'
 
-/** One attempt as it is shown (contract, section 5). */
+/** One attempt as the API returns it (contract, section 5). */
 export interface AttemptView extends Omit<AttemptOutcome, 'responseClass' | 'status' | 'claimId'> {
   attemptId: string
   deliveryId: string
@@ -42,30 +42,32 @@ export interface DeliveryFilter {
 
 export interface Deliveries {
   /**
-   * Sends a lead to a subscription's destination, once for each key of a workspace. Errors: `LeadNotFound`,
-   * `SubscriptionNotFound`, `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`, `PayloadTooLarge`.
+   * Sends a lead to a subscription's destination, once per idempotency key and workspace. Errors:
+   * `LeadNotFound`, `SubscriptionNotFound`, `SubscriptionDisabled`, `IdempotencyConflict`,
+   * `ValidationFailed`, `PayloadTooLarge`.
    */
   createAttempt(
     request: { leadId: string; subscriptionId: string; idempotencyKey: string },
     by: Requester,
   ): Promise<{ attempt: AttemptView; existing: boolean }>
   /**
-   * Another attempt of the same delivery, now; it takes the place of one that is scheduled. Errors: `AttemptNotFound`,
-   * `AttemptNotRetryable`, `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`.
+   * Sends the delivery again at once and replaces an attempt that is scheduled. Errors:
+   * `AttemptNotFound`, `AttemptNotRetryable`, `SubscriptionDisabled`, `IdempotencyConflict`,
+   * `ValidationFailed`.
    */
   retryAttempt(
     request: { attemptId: string; idempotencyKey: string },
     by: Requester,
   ): Promise<{ attempt: AttemptView; existing: boolean }>
-  /** By delivery, the oldest first. Errors: `LeadNotFound`, `NotFound`, `ValidationFailed`. */
+  /** Grouped by delivery, oldest first. Errors: `LeadNotFound`, `NotFound`, `ValidationFailed`. */
   listAttempts(of: { leadId: string } | { deliveryId: string }, by: Requester): Promise<AttemptView[]>
-  /** The newest first. Errors: `ValidationFailed`. */
+  /** Newest first. Errors: `ValidationFailed`. */
   list(filter: DeliveryFilter): Promise<{ deliveries: Delivery[]; nextPageToken?: string }>
 }
 
 const maxPage = 100
 const defaultPage = 50
-/** Attempts of one delivery, those that somebody asked for included. */
+/** Limit of attempts per delivery, including manual ones. */
 const maxAttempts = 50
 const maxOfLead = 100
 
@@ -74,18 +76,18 @@ export function createDeliveries(dependencies: {
   intake: DeliveryIntake
   leads: Pick<LeadStore, 'find' | 'findMany'>
   liveSubscriptions: Pick<LiveSubscriptions, 'find'>
-  /** There is something to do for workers, at once. */
+  /** Wakes waiting workers. */
   announce: () => void
   settings: { bodyMaxBytes: number; retentionDays: number }
   now: () => number
 }): Deliveries {
   const { store, intake, leads, liveSubscriptions, announce, settings, now } = dependencies
 
-  // Many come at once where a backlog is put in: what is asked for while a question is on its way is one question.
+  // Batches lookups: calls made while a query is under way share the next query.
   const loadLead = createBatchLoader(async (ids) => byKey(await leads.findMany(ids), ({ leadId }) => leadId))
 
-  /** The attempt that a key made before. */
-  function repeated(key: string, inputHash: string, delivery: Delivery | undefined) {
+  /** The attempt that an earlier request with the same key created. */
+  function findRepeated(key: string, inputHash: string, delivery: Delivery | undefined) {
     const operation = delivery?.operations.find((done) => done.key === key)
     if (!delivery || !operation) return undefined
     if (operation.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
@@ -94,7 +96,7 @@ export function createDeliveries(dependencies: {
   }
 
   /** Errors: `SubscriptionNotFound`, `SubscriptionDisabled`. */
-  function enabled(known: KnownSubscription | undefined, workspaceId: string): KnownSubscription {
+  function requireEnabled(known: KnownSubscription | undefined, workspaceId: string): KnownSubscription {
     if (known?.subscription.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
     if (known.subscription.status === 'disabled') throw new ServiceError(ErrorCode.SUBSCRIPTION_DISABLED)
     return known
@@ -108,8 +110,11 @@ export function createDeliveries(dependencies: {
       const { workspaceId } = lead
       const key = operationKey(workspaceId, 'create', idempotencyKey)
       const inputHash = hashInput({ leadId, subscriptionId })
-      /** Errors: why it cannot be made now, which does not count where the key has made one before. */
-      const make = (subscription: LeadSubscription) => {
+      /**
+       * Throws if the delivery cannot be created. An earlier attempt with the same key takes
+       * precedence over the error.
+       */
+      const build = (subscription: LeadSubscription) => {
         const { isTooLarge, ...delivery } = newDelivery({
           lead,
           subscription,
@@ -121,18 +126,18 @@ export function createDeliveries(dependencies: {
         if (isTooLarge) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
         return delivery
       }
-      let obstacle: unknown
+      let failure: unknown
       try {
-        const to = enabled(known, workspaceId)
-        const delivery = make(to.subscription)
-        // The unique index knows whether the key is new; nobody needs to be asked first.
+        const to = requireEnabled(known, workspaceId)
+        const delivery = build(to.subscription)
+        // The unique index detects a repeated key, so no lookup is needed before the insert.
         if (await intake.add(delivery, to)) return { attempt: viewAttempt(delivery, 0), existing: false }
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error
-        obstacle = error
+        failure = error
       }
-      const earlier = repeated(key, inputHash, await store.findByOperation(key))
-      if (!earlier) throw obstacle ?? new ServiceError(ErrorCode.INTERNAL_ERROR)
+      const earlier = findRepeated(key, inputHash, await store.findByOperation(key))
+      if (!earlier) throw failure ?? new ServiceError(ErrorCode.INTERNAL_ERROR)
       return earlier
     },
 
@@ -143,12 +148,12 @@ export function createDeliveries(dependencies: {
       const { workspaceId, deliveryId, subscriptionId, status } = delivery
       const key = operationKey(workspaceId, 'retry', idempotencyKey)
       const inputHash = hashInput({ attemptId })
-      const earlier = repeated(key, inputHash, await store.findByOperation(key))
+      const earlier = findRepeated(key, inputHash, await store.findByOperation(key))
       if (earlier) return earlier
       if (status === 'pending' || status === 'sending' || status === 'accepted') {
         throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
       }
-      enabled(await liveSubscriptions.find(subscriptionId), workspaceId)
+      requireEnabled(await liveSubscriptions.find(subscriptionId), workspaceId)
       const createdAt = new Date(now())
       const attempt = {
         attemptId: newId('att'),
@@ -164,8 +169,8 @@ export function createDeliveries(dependencies: {
         announce()
         return { attempt: viewAttempt(retried, retried.attempts.length - 1), existing: false }
       }
-      // Somebody was faster: with this key, or with another one.
-      const other = repeated(key, inputHash, await store.findByOperation(key))
+      // Another request won: one with this key, or a retry with another key.
+      const other = findRepeated(key, inputHash, await store.findByOperation(key))
       if (!other) throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
       return other
     },
@@ -196,7 +201,9 @@ export function createDeliveries(dependencies: {
 export const viewAttempts = (delivery: Delivery): AttemptView[] =>
   delivery.attempts.map((_, index) => viewAttempt(delivery, index))
 
-/** The latest attempt stands where its delivery stands; the others as they ended. */
+/**
+ * The latest attempt has the status of its delivery; earlier ones have the status they ended with.
+ */
 function viewAttempt(delivery: Delivery, index: number): AttemptView {
   const { deliveryId, leadId, subscriptionId, attempts, dueAt } = delivery
   const attempt = attempts[index]
@@ -221,7 +228,7 @@ function viewAttempt(delivery: Delivery, index: number): AttemptView {
   }
 }
 
-/** The scope of a key is the route and the workspace, for as long as the delivery is kept. */
+/** A key is unique per route and workspace while the delivery is kept. */
 function operationKey(workspaceId: string, route: 'create' | 'retry', idempotencyKey: string): string {
   return `${workspaceId} ${route} ${idempotencyKey}`
 }

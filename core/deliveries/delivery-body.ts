@@ -4,8 +4,8 @@ export const leadEventType = 'lead.ready-for-delivery'
 const contractVersion = '1.0'
 
 /**
- * The body of a delivery: of the lead, only what the mapping names (contract, section 5). Made once and kept, so that each
- * attempt sends the same bytes.
+ * The body of a delivery. It contains only the lead fields that the mapping names (contract,
+ * section 5). It is built once and stored, so that each attempt sends the same bytes.
  */
 export function deliveryBody(delivery: {
   deliveryId: string

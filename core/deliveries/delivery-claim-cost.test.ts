@@ -10,7 +10,7 @@ import { createLeadSubscriptionStore } from './lead-subscription-store.ts'
 import { type ClaimedDelivery, createReadyRequests } from './ready-requests.ts'
 import { testDeliveries } from './test-deliveries.ts'
 
-/** What has ended, and what waits for a destination that is full. */
+/** Ended deliveries, and the backlog of a destination that is full. */
 const finished = 20_000
 const backlog = 5_000
 
@@ -56,20 +56,20 @@ async function insert(all: DeliveryDocument[]) {
 }
 
 interface Cost {
-  /** Commands that the engine got. */
+  /** Commands sent to the engine. */
   calls: number
   keys: number
   documents: number
 }
 
-/** Claims as a core makes them, with the engine's own account of what each of its questions examined. */
+/** Claims as a core makes them, with the number of keys and documents each query examined. */
 function countedClaims() {
   let cost: Cost
   const queue = createDeliveryQueue({
     deliveries: client.db(test.name).collection('deliveries'),
     leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
   })
-  /** Asks the question, and then the engine what it cost, before anything is changed. */
+  /** Runs the query, then explains it before anything is changed. */
   const counted =
     <A extends unknown[], R>(method: (...given: A) => Promise<R>) =>
     async (...given: A) => {
@@ -117,7 +117,7 @@ function countedClaims() {
 const plain = (command: Document): Document =>
   Object.fromEntries(Object.entries(command).filter(([name]) => !/^(\$.*|lsid|txnNumber)$/.test(name)))
 
-/** Adds up what the stages of an explanation examined. */
+/** Sums what the stages of an explain output examined. */
 function add(cost: Cost, explained: unknown) {
   if (typeof explained !== 'object' || explained === null) return
   if ('totalKeysExamined' in explained && 'totalDocsExamined' in explained) {
@@ -129,7 +129,7 @@ function add(cost: Cost, explained: unknown) {
 }
 
 describe('the cost of a claim', { timeout: 120_000 }, () => {
-  it('grows neither with what has ended, nor with the backlog of a full destination, and idle it is one look', async () => {
+  it('does not grow with ended deliveries or with the backlog of a full destination, and is one query when idle', async () => {
     const { deliveries } = test.cores[0]!.database.collections
     const claimWithCost = countedClaims()
     const full = scenes[0]!.subscriptionId
@@ -164,7 +164,7 @@ describe('the cost of a claim', { timeout: 120_000 }, () => {
     await insert(documents(backlog, 'b', due))
     await sendSome()
     const beside = await claimSome()
-    // The look ahead, and for each destination a key or two.
+    // The look-ahead, and a key or two per destination.
     expect(beside.keys).toBeLessThanOrEqual(few.keys + 256 + 20)
     expect(beside.documents).toBe(few.documents)
     const only = await claimWithCost(request)
@@ -173,7 +173,7 @@ describe('the cost of a claim', { timeout: 120_000 }, () => {
     expect(only.cost.documents).toBe(0)
   })
 
-  it('is the same for the chores: they look at what is held or waits, and at nothing that has ended', async () => {
+  it('is bounded for reconciliation: it reads held and waiting deliveries only', async () => {
     const { collections } = test.cores[0]!.database
     expect((await collections.deliveries.countDocuments({ status: 'accepted' })) > finished).toBe(true)
     await insert(documents(500, 'h', () => ({ status: 'held' as const })))
@@ -188,7 +188,7 @@ describe('the cost of a claim', { timeout: 120_000 }, () => {
     }
   })
 
-  it('is four calls for any number of deliveries, five with a backlog, and of their results one', async () => {
+  it('is four calls for any number of deliveries, five with a backlog, and one for their results', async () => {
     await client.db(test.name).collection('deliveries').deleteMany({})
     await Promise.all(scenes.flatMap((scene) => Array.from({ length: 30 }, () => scene.send())))
     const claimWithCost = countedClaims()
@@ -210,7 +210,7 @@ describe('the cost of a claim', { timeout: 120_000 }, () => {
         leadSubscriptions: client.db(test.name).collection('leadSubscriptions'),
       }),
       liveSubscriptions: test.cores[0]!.liveSubscriptions,
-      verdicts: test.cores[0]!.deliveryVerdicts,
+      subscriptionDisabling: test.cores[0]!.subscriptionDisabling,
       announce: () => {},
       logger: test.cores[0]!.logger,
       settings: { retentionDays: 90 },

@@ -6,20 +6,20 @@ import { at, newScene } from './test-claim-queue.ts'
 const many = (name: string, count: number) => Array.from({ length: count }, (_, index) => `${name}${index}`)
 
 describe('a claim', () => {
-  it('takes one of each destination in turn, up to its limit, under a lease', async () => {
+  it('takes one delivery per destination in rounds up to its limit, under a lease', async () => {
     const { claim, seen, metrics } = newScene({ due: { a: many('a', 9), b: many('b', 2), c: many('c', 1) } })
     expect(await claim({ limit: 7 })).toEqual(['a0', 'b0', 'c0', 'a1', 'b1', 'a2', 'a3'])
     const time = new Date(at)
     const lease = { workerId: 'w', at: time, knownAt: time, leaseUntil: new Date(at + 5000) }
     expect(seen.taken).toEqual([[['a0', 'b0', 'c0', 'a1', 'b1', 'a2', 'a3'], lease]])
     expect(seen.candidates).toEqual([[['a', 'b', 'c'], at, 5]])
-    expect(seen.looks).toMatchObject([{ othersMayFind: true }])
+    expect(seen.polls).toMatchObject([{ othersMayFind: true }])
     expect([seen.released, seen.held, seen.dueDestinations]).toEqual([[], [], 0])
     expect((await metrics.claimedDeliveries.get()).values).toMatchObject([{ value: 7 }])
     expect((await metrics.leaseExpiries.get()).values).toMatchObject([{ value: 0 }])
   })
 
-  it('leaves room for what is under way', async () => {
+  it('leaves room for deliveries under way', async () => {
     const { claim, seen } = newScene({ due: { a: many('a', 9), b: many('b', 9), c: many('c', 9) } })
     const underWay = new Map([
       ['a', 5],
@@ -29,7 +29,7 @@ describe('a claim', () => {
     expect(seen.candidates).toEqual([[['b', 'c'], at, 5]])
     const full = newScene({ due: { a: ['a0'] }, later: [500] })
     expect(await full.claim({ underWay })).toEqual([])
-    expect(full.seen.looks).toEqual([{ othersMayFind: true, nextDueAt: at + 500 }])
+    expect(full.seen.polls).toEqual([{ othersMayFind: true, nextDueAt: at + 500 }])
     expect(full.seen.candidates).toEqual([])
   })
 
@@ -38,13 +38,13 @@ describe('a claim', () => {
     [{ limit: 500, perDestination: 400 }, 4, 250],
     [{ limit: 10, perDestination: 100 }, 10, 10],
     [{ limit: 50, perDestination: 100 }, 50, 5],
-  ])('with %j over %i destinations looks at %i of each', async (more, count, each) => {
+  ])('with %j over %i destinations reads %i candidates of each', async (more, count, each) => {
     const { claim, seen } = newScene({ due: Object.fromEntries(many('d', count).map((name) => [name, [`${name}x`]])) })
     await claim(more)
     expect(seen.candidates).toMatchObject([[expect.anything(), at, each]])
   })
 
-  it('holds what is disabled and passes over what cannot be signed', async () => {
+  it('holds deliveries of disabled subscriptions and skips those that cannot be signed', async () => {
     const scene = newScene({ due: { a: ['a0'], b: ['b0'], c: ['c0'] } })
     scene.disabled.add('a')
     scene.unsealed.add('b')
@@ -52,30 +52,30 @@ describe('a claim', () => {
     expect(scene.seen.held).toEqual(['a'])
     scene.unsealed.add('c')
     expect(await scene.claim()).toEqual([])
-    expect(scene.seen.looks[1]).toEqual({ othersMayFind: true })
+    expect(scene.seen.polls[1]).toEqual({ othersMayFind: true })
     expect(scene.seen.taken).toHaveLength(1)
   })
 
-  it('that loses everything to others tries five times', async () => {
+  it('tries five times when other cores take every candidate', async () => {
     const scene = newScene({ due: { a: ['a0'] }, later: [500] })
     scene.takes = () => []
     expect(await scene.claim()).toEqual([])
     expect(scene.seen.taken).toHaveLength(5)
-    expect(scene.seen.looks).toEqual([{ othersMayFind: true, nextDueAt: at + 500 }])
+    expect(scene.seen.polls).toEqual([{ othersMayFind: true, nextDueAt: at + 500 }])
   })
 
-  it('that ends while it is under way hands back what it took, and one that has ended takes nothing', async () => {
+  it('releases what it took if aborted meanwhile, and takes nothing once aborted', async () => {
     const scene = newScene({ due: { a: ['a0', 'a1'] } })
     const abort = new AbortController()
     scene.onTake = () => abort.abort()
     expect(await scene.claim({ signal: abort.signal })).toEqual([])
     expect(scene.seen.released).toEqual([[['a0', 'a1'], at]])
     expect(await scene.claim({ signal: abort.signal })).toEqual([])
-    expect(scene.seen.looks[1]).toEqual({ othersMayFind: true })
+    expect(scene.seen.polls[1]).toEqual({ othersMayFind: true })
     expect([scene.seen.taken.length, scene.seen.upcoming]).toEqual([1, 1])
   })
 
-  it('hands back what is more than an answer holds, but never the first', async () => {
+  it('releases what exceeds the response size, but never the first delivery', async () => {
     const scene = newScene({ due: { a: ['a0', 'a1', 'a2'] } })
     scene.bodyBytes = bodiesMaxBytes / 2
     expect(await scene.claim()).toEqual(['a0', 'a1'])
@@ -84,14 +84,14 @@ describe('a claim', () => {
     expect(await scene.claim()).toEqual(['a0'])
   })
 
-  it('counts what it took over from dead workers', async () => {
+  it('counts deliveries taken over after a lease expired', async () => {
     const scene = newScene({ due: { a: ['a0', 'a1'] } })
     scene.tookOver = true
     await scene.claim()
     expect((await scene.metrics.leaseExpiries.get()).values).toMatchObject([{ value: 2 }])
   })
 
-  it('waits as long as it is told, and looks at nothing where only new deliveries are wanted', async () => {
+  it('waits as long as requested, and does not read the queue with onlyNew', async () => {
     const { claims, request, seen } = newScene({ due: { a: ['a0'] } })
     const asked = request({ onlyNew: true, waitMs: 70 })
     expect(await claims.claim(asked)).toEqual([])
@@ -108,19 +108,19 @@ describe('a claim', () => {
     [{ perDestination: 1001 }, '/perDestination', 'maximum'],
     [{ waitMs: -1 }, '/waitMs', 'minimum'],
     [{ waitMs: 30_001 }, '/waitMs', 'maximum'],
-  ])('with %j is refused', async (more, path, rule) => {
+  ])('rejects %j', async (more, path, rule) => {
     await expect(newScene().claim(more)).rejects.toMatchObject({ issues: [{ path, rule }] })
   })
 })
 
 describe('a claim that can wait', () => {
-  it('does not look again at once where nothing was found', async () => {
+  it('does not poll again within a second when nothing was due', async () => {
     const scene = newScene({ later: [5000] })
     await scene.claim()
-    expect(scene.seen.looks[0]).toEqual({ othersMayFind: false, nextDueAt: at + 5000 })
+    expect(scene.seen.polls[0]).toEqual({ othersMayFind: false, nextDueAt: at + 5000 })
     scene.time += 999
     await scene.claim()
-    expect(scene.seen.looks[1]).toEqual({ othersMayFind: false, nextDueAt: at + 1000 })
+    expect(scene.seen.polls[1]).toEqual({ othersMayFind: false, nextDueAt: at + 1000 })
     expect(scene.seen.upcoming).toBe(1)
     scene.time += 1
     await scene.claim()
@@ -129,10 +129,10 @@ describe('a claim that can wait', () => {
 
   it.each<[string, Partial<ReturnType<typeof newScene>>, Partial<ClaimRequest>]>([
     ['it cannot wait', {}, { waitMs: 0 }],
-    ['something was announced', { announced: 1 }, {}],
+    ['work was announced', { announced: 1 }, {}],
     ['the process may have missed hints', { isCurrent: false }, {}],
-    ['the next one is due', { time: at + 300 }, {}],
-  ])('looks again where %s', async (_, change, more) => {
+    ['the next delivery is due', { time: at + 300 }, {}],
+  ])('polls again if %s', async (_, change, more) => {
     const scene = newScene({ later: [300] })
     await scene.claim()
     Object.assign(scene, change)
@@ -140,7 +140,7 @@ describe('a claim that can wait', () => {
     expect(scene.seen.upcoming).toBe(2)
   })
 
-  it('looks again after it found something or others took it', async () => {
+  it('polls again after it found something or lost it to others', async () => {
     const scene = newScene({ due: { a: ['a0'] } })
     await scene.claim()
     scene.takes = () => []
@@ -151,12 +151,12 @@ describe('a claim that can wait', () => {
 })
 
 describe('a backlog', () => {
-  it('of 256 makes all destinations count, until nothing is due', async () => {
+  it('of 256 entries lists all due destinations until nothing is due', async () => {
     const due: Record<string, string[]> = { a: many('a', 256), b: ['b0'] }
     const scene = newScene({ due })
     expect((await scene.claim({ limit: 2 })).sort()).toEqual(['a0', 'b0'])
     expect([scene.seen.upcoming, scene.seen.dueDestinations]).toEqual([1, 1])
-    expect(scene.seen.looks[0]).not.toHaveProperty('nextDueAt')
+    expect(scene.seen.polls[0]).not.toHaveProperty('nextDueAt')
     await scene.claim()
     expect([scene.seen.upcoming, scene.seen.dueDestinations]).toEqual([1, 2])
     for (const name of Object.keys(due)) delete due[name]
@@ -164,14 +164,14 @@ describe('a backlog', () => {
     expect([scene.seen.upcoming, scene.seen.dueDestinations]).toEqual([2, 3])
   })
 
-  it('of 255 does not', async () => {
+  it('of 255 entries does not', async () => {
     const scene = newScene({ due: { a: many('a', 255) }, later: [500] })
     await scene.claim()
     expect(scene.seen.dueDestinations).toBe(0)
   })
 })
 
-it('claims of one core are made one after the other, also after one that failed', async () => {
+it('serializes the claims of one core, also after a failed one', async () => {
   const scene = newScene({ due: { a: ['a0'] } })
   let running = 0
   scene.onTake = () => {
@@ -183,7 +183,7 @@ it('claims of one core are made one after the other, also after one that failed'
 })
 
 describe('a renewal', () => {
-  it('tells which claims are held, and bounds the lease and the age', async () => {
+  it('returns which claims are held, and bounds the lease and the age', async () => {
     const { renew, seen, metrics } = newScene()
     const claims = [
       { deliveryId: 'a', claimId: 'clm_1' },
@@ -199,7 +199,7 @@ describe('a renewal', () => {
     ])
   })
 
-  it('of a thousand claims is taken, and of one more refused', async () => {
+  it('accepts a thousand claims and rejects more', async () => {
     const { renew } = newScene()
     const claims = many('dlv', 1001).map((deliveryId) => ({ deliveryId, claimId: 'clm_1' }))
     expect(await renew(claims.slice(1))).toHaveLength(1000)

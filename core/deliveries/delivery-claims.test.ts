@@ -16,7 +16,7 @@ async function sceneWith(count: number) {
 }
 
 describe('a claim', () => {
-  it('gives each delivery to one worker only, however many ask on whichever core', { timeout: 120_000 }, async () => {
+  it('gives each delivery to one worker under concurrent claims on two cores', { timeout: 120_000 }, async () => {
     const scenes = await Promise.all(Array.from({ length: 10 }, () => test.newScene()))
     const operators = await Promise.all(
       scenes.map(({ workspaceId }, index) => test.client(test.cores[index % 2]!, operatorScopes, workspaceId)),
@@ -51,7 +51,7 @@ describe('a claim', () => {
     for (const share of shares) expect(share.length).toBeGreaterThan(0)
   })
 
-  it('takes no more of a destination than the worker has room for', async () => {
+  it('takes no more per destination than the worker has room for', async () => {
     const scenes = await Promise.all([sceneWith(30), sceneWith(30), sceneWith(3)])
     const [full, half, small] = scenes.map(({ subscriptionId }) => subscriptionId) as [string, string, string]
     const worker = await test.worker()
@@ -62,7 +62,7 @@ describe('a claim', () => {
     expect(counts.get(small)).toHaveLength(3)
   })
 
-  it('hands back what would make the answer too large, and gives it out next', async () => {
+  it('releases what would make the response too large, and returns it in the next claim', async () => {
     const fields = Object.fromEntries(Array.from({ length: 15 }, (_, index) => [`f${index}`, 'x'.repeat(4_000)]))
     const scene = await test.newScene({ mappedFields: Object.keys(fields), fields })
     await Promise.all(Array.from({ length: 160 }, () => scene.send()))
@@ -76,7 +76,7 @@ describe('a claim', () => {
     expect(first.length + second.length).toBe(160)
   })
 
-  it('is fair: a long backlog of one destination leaves room for the others', async () => {
+  it('takes deliveries of all destinations beside a long backlog of one', async () => {
     await sceneWith(100)
     const others = await Promise.all(Array.from({ length: 5 }, () => sceneWith(2)))
     const claimed = await (await test.worker()).claim({ limit: 20 })
@@ -86,7 +86,7 @@ describe('a claim', () => {
     }
   })
 
-  it('finds a destination behind the backlogs of others that are full', async () => {
+  it('finds a destination behind the backlogs of full destinations', async () => {
     const full = await sceneWith(300)
     const other = await sceneWith(1)
     const worker = await test.worker()
@@ -97,7 +97,7 @@ describe('a claim', () => {
     }
   })
 
-  it('that nobody waits for any more is handed back', async () => {
+  it('releases its deliveries if the caller aborts', async () => {
     const { attempts, send } = await test.newScene()
     const { deliveryId } = await send()
     const [core] = test.cores
@@ -111,7 +111,7 @@ describe('a claim', () => {
       onlyNew: false,
       signal: gone.signal,
     })
-    // After the first look has begun and before it has ended.
+    // After the first poll began and before it ended.
     await Promise.resolve()
     gone.abort()
     expect(await claiming).toEqual([])
@@ -119,7 +119,7 @@ describe('a claim', () => {
     expect(await (await test.worker()).claim()).toHaveLength(1)
   })
 
-  it('goes on beside a subscription whose secret cannot be opened any more', async () => {
+  it('skips a subscription whose secret cannot be decrypted', async () => {
     const [broken, good] = [await sceneWith(3), await sceneWith(3)]
     await test.cores[0]!.database.collections.leadSubscriptions.updateOne(
       { _id: broken.subscriptionId },
@@ -134,7 +134,7 @@ describe('a claim', () => {
     expect(deliveries).toHaveLength(3)
   })
 
-  it('refuses what is no request', async () => {
+  it('rejects an invalid request', async () => {
     const { calls } = await test.worker()
     const good = { workerId: 'w', limit: 1, perDestination: 1 }
     for (const bad of [{ workerId: '' }, { limit: 0 }, { limit: 1001 }, { perDestination: 0 }, { waitMs: 30_001 }]) {
@@ -143,11 +143,11 @@ describe('a claim', () => {
   })
 })
 
-describe('a worker that waits', () => {
+describe('a waiting worker', () => {
   it.each([
     ['the same core', 0],
     ['another core', 1],
-  ])('is answered as soon as there is a delivery, of %s', async (_, core) => {
+  ])('receives a new delivery on %s at once', async (_, core) => {
     const scene = await test.newScene()
     const worker = await test.worker(test.cores[core])
     const began = performance.now()
@@ -168,7 +168,7 @@ describe('a worker that waits', () => {
     expect(performance.now() - began).toBeLessThan(20_000)
   })
 
-  it('is answered when the lease of a dead worker ends, without anybody telling it', async () => {
+  it('is answered when the lease of a dead worker expires, without a hint', async () => {
     await (await test.newScene()).send()
     const dead = await test.worker(test.cores[0], 'dead')
     expect(await dead.claim()).toHaveLength(1)
@@ -185,7 +185,7 @@ describe('a worker that waits', () => {
     expect(performance.now() - began).toBeGreaterThan(250)
   })
 
-  it('leaves one delivery to one of many, and two to two', async () => {
+  it('leaves each new delivery to one of many', async () => {
     const scene = await test.newScene()
     const workers = await Promise.all(Array.from({ length: 6 }, () => test.worker()))
     const waiting = workers.map((worker) => worker.claim({ waitMs: 1500 }))
@@ -196,7 +196,7 @@ describe('a worker that waits', () => {
     expect(claimed).toHaveLength(2)
   })
 
-  it('leaves when it is told to', async () => {
+  it('stops waiting when it aborts', async () => {
     const { calls } = await test.worker()
     const leaving = new AbortController()
     const waiting = calls.claimDeliveries(
@@ -205,7 +205,7 @@ describe('a worker that waits', () => {
     )
     setTimeout(() => leaving.abort(), 50)
     await expect(waiting).rejects.toThrow()
-    // It does not take away what comes next.
+    // An aborted wait does not take the next delivery.
     await (await test.newScene()).send()
     expect(await (await test.worker()).claim({ waitMs: 2000 })).toHaveLength(1)
   })
@@ -218,7 +218,7 @@ describe('a lease', () => {
     return claimed
   }
 
-  it('that has ended lets another worker take over, as the same attempt of the same delivery', async () => {
+  it('that expired lets another worker take over the same attempt', async () => {
     const scene = await test.newScene()
     const { deliveryId, attemptId } = await scene.send()
     const dead = await test.worker(test.cores[0], 'dead')
@@ -231,7 +231,7 @@ describe('a lease', () => {
     expect(taken).toMatchObject({ deliveryId, attemptId })
     expect(taken.claimId).not.toBe(first.claimId)
 
-    // The late answer of the first one changes nothing.
+    // The late answer under the old claim changes nothing.
     expect(await dead.answer(first, 410)).toBe(false)
     expect(await scene.attempts(deliveryId)).toMatchObject([{ attemptNumber: 1, status: DeliveryStatus.SENDING }])
     expect(await scene.subscription()).toMatchObject({ disabledReason: 0 })
@@ -240,7 +240,7 @@ describe('a lease', () => {
     expect(await scene.attempts(deliveryId)).toMatchObject([{ attemptNumber: 1, status: DeliveryStatus.ACCEPTED }])
   })
 
-  it('that has ended counts as long as nobody has taken over', async () => {
+  it('that expired still accepts a result if no other worker took over', async () => {
     const scene = await test.newScene()
     await scene.send()
     const worker = await test.worker()
@@ -250,7 +250,7 @@ describe('a lease', () => {
     expect(await worker.claim()).toEqual([])
   })
 
-  it('never uses up an attempt, however often workers die', async () => {
+  it('uses up no attempt when workers die', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const worker = await test.worker()
@@ -262,7 +262,7 @@ describe('a lease', () => {
     expect(await scene.attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.RETRY_SCHEDULED }])
   })
 
-  it('that is renewed stays, and a worker that was stopped meanwhile has lost it', async () => {
+  it('holds while renewed, and is lost if another worker took over after it expired', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const [slow, other] = [await test.worker(test.cores[0], 'slow'), await test.worker(test.cores[1], 'other')]
@@ -283,12 +283,12 @@ describe('a lease', () => {
     expect(await renew(claimId, 'clm_forged')).toEqual([false, false])
     expect(await slow.answer({ ...taken, claimId }, 500)).toBe(false)
     expect(await other.answer(taken, 200)).toBe(true)
-    // What has ended is not under anybody's claim.
+    // An ended delivery has no claim.
     expect(await renew(taken.claimId)).toEqual([false])
     expect(await scene.attempts(deliveryId)).toMatchObject([{ attemptNumber: 1, status: DeliveryStatus.ACCEPTED }])
   })
 
-  it('that has ended is renewed as long as nobody has taken over', async () => {
+  it('that expired is renewed if no other worker took over', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const worker = await test.worker()
@@ -300,7 +300,7 @@ describe('a lease', () => {
     expect(await worker.claim()).toEqual([])
   })
 
-  it('is not renewed for ever: a worker that never reports does not keep a delivery from the others', async () => {
+  it('has a maximum age, after which renewals fail', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const stuck = await test.worker()
@@ -318,7 +318,7 @@ describe('a lease', () => {
     expect(await (await test.worker(test.cores[1])).claim()).toHaveLength(1)
   })
 
-  it('is renewed with a thousand others at most', async () => {
+  it('renewal accepts at most a thousand claims', async () => {
     const claims = Array.from({ length: 1001 }, () => ({ deliveryId: 'd', claimId: 'c' }))
     const { calls } = await test.worker()
     await expect(calls.renewClaims({ claims })).rejects.toThrow('ValidationFailed')
@@ -326,7 +326,7 @@ describe('a lease', () => {
     expect((await calls.renewClaims({ claims: [] })).renewed).toEqual([])
   })
 
-  it('that is handed back makes the delivery due at once, and uses up no attempt', async () => {
+  it('that is released makes the delivery due at once and uses up no attempt', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const worker = await test.worker()
@@ -344,7 +344,7 @@ describe('a lease', () => {
 })
 
 describe('results', () => {
-  it('may be told again: they count, and change nothing', async () => {
+  it('returns true for a repeated result and changes nothing', async () => {
     const scene = await test.newScene()
     const { deliveryId } = await scene.send()
     const worker = await test.worker()
@@ -355,13 +355,13 @@ describe('results', () => {
     expect((await scene.attempts(deliveryId))[0]).toEqual(before)
     test.advance(6 * second)
     const [next] = await worker.claim()
-    // Told again late, under the claim before.
+    // A late repeat, under the earlier claim.
     expect(await worker.answer(claimed!, 500)).toBe(true)
     expect(await worker.answer({ ...next!, claimId: claimed!.claimId }, 500)).toBe(false)
     expect(await scene.attempts(deliveryId)).toMatchObject([{}, { status: DeliveryStatus.SENDING }])
   })
 
-  it('of a batch are each judged for themselves', async () => {
+  it('settles each result of a batch on its own', async () => {
     const scene = await sceneWith(4)
     const worker = await test.worker()
     const claimed = await worker.claim()
@@ -385,7 +385,7 @@ describe('results', () => {
     ])
   })
 
-  it('that are none are refused', async () => {
+  it('rejects invalid results', async () => {
     const { calls } = await test.worker()
     const ids = { deliveryId: 'd', attemptId: 'a', claimId: 'c' }
     await expect(calls.recordAttempts({ results: [ids] })).rejects.toThrow('ValidationFailed')
@@ -397,11 +397,11 @@ describe('results', () => {
     await expect(calls.recordAttempts({ results: [{ ...ids, outcome }] })).rejects.toThrow('ValidationFailed')
     const results = Array.from({ length: 1001 }, () => ({ ...ids, outcome: { case: 'released' as const, value: {} } }))
     await expect(calls.recordAttempts({ results })).rejects.toThrow('ValidationFailed')
-    const told = { ...ids, destination: 'sub_x', outcome: { case: 'response' as const, value: { status: 200 } } }
+    const reported = { ...ids, destination: 'sub_x', outcome: { case: 'response' as const, value: { status: 200 } } }
     for (const attemptNumber of [1001, 2 ** 31, 2 ** 32 - 1]) {
-      await expect(calls.recordAttempts({ results: [{ ...told, attemptNumber }] })).rejects.toThrow('ValidationFailed')
+      await expect(calls.recordAttempts({ results: [{ ...reported, attemptNumber }] })).rejects.toThrow('ValidationFailed')
     }
-    const last = await calls.recordAttempts({ results: [{ ...told, attemptNumber: 1000 }] })
+    const last = await calls.recordAttempts({ results: [{ ...reported, attemptNumber: 1000 }] })
     expect(last.recorded).toMatchObject([{ counted: false }])
   })
 })

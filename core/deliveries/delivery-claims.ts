@@ -5,7 +5,7 @@ import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { field, integer, line, validate } from '../rules.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import type { Candidates, DeliveryQueue } from './delivery-queue.ts'
-import { type DeliveryWork, type Look, lookEveryMs } from './delivery-work.ts'
+import { type DeliveryWork, type PollResult, pollEveryMs } from './delivery-work.ts'
 import {
   bodiesMaxBytes,
   type ClaimedDelivery,
@@ -17,13 +17,13 @@ import {
 export interface ClaimRequest {
   workerId: string
   limit: number
-  /** How many of one destination it takes at a time, those under way included. */
+  /** Limit of concurrent deliveries per destination, including those under way. */
   perDestination: number
   underWay: ReadonlyMap<string, number>
   waitMs: number
-  /** Nothing that is in the queue already, but what this core keeps next. */
+  /** Skips the queue and waits for deliveries that this core inserts next. */
   onlyNew: boolean
-  /** Ends the wait; what was claimed by then is handed back. */
+  /** Ends the wait. Deliveries claimed by then are released. */
   signal: AbortSignal
 }
 
@@ -33,27 +33,33 @@ export interface HeldClaim {
 }
 
 export interface DeliveryClaims {
-  /** Due deliveries, fairly over the destinations; none when there was nothing due in time. Errors: `ValidationFailed`. */
+  /**
+   * Claims due deliveries, fairly across destinations. Returns none if nothing becomes due in time.
+   * Errors: `ValidationFailed`.
+   */
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>
   /**
-   * Lets their leases begin anew, in their order: whether it did. It does not where the claim was lost, nor where it is so
-   * old that its worker cannot be at work on it any more. Errors: `ValidationFailed`.
+   * Renews leases. Returns one boolean per claim, in order. False if the claim was lost, or is so
+   * old that its worker cannot be at work on it. Errors: `ValidationFailed`.
    */
   renew(claims: HeldClaim[]): Promise<boolean[]>
 }
 
-/** What there is to claim of a destination that may be sent to, with the secrets that sign now. */
+/** Candidates of an enabled destination, with the secrets that sign now. */
 interface Sendable extends Candidates {
   secrets: SigningSecrets
 }
 
-/** Up to so many entries of the queue are read to see what is due. */
+/** How many queue entries are read to find what is due. */
 const lookAhead = 256
-/** So many are looked at in all at least, so that a few destinations can fill a claim; and twice what it has room for. */
-const candidatesMin = 250
+/**
+ * Minimum of candidates per claim, so that a few destinations can fill it; otherwise twice the
+ * limit.
+ */
+const minCandidates = 250
 const maxRenewed = 1000
-/** How often a claim that lost everything to another core tries again at once. */
-const triesMax = 5
+/** How often a claim that lost all candidates to another core retries at once. */
+const maxTries = 5
 const takeAttributes = {
   'db.system.name': 'mongodb',
   'db.collection.name': 'deliveries',
@@ -65,7 +71,7 @@ export function createDeliveryClaims(dependencies: {
   holds: Pick<DeliveryHolds, 'hold'>
   work: DeliveryWork<ClaimedDelivery[], ClaimRequest>
   requests: ReadyRequests
-  /** Whether this process hears of everything that there is to do. */
+  /** Whether this process receives all hints. */
   isCurrent: () => boolean
   metrics?: CoreMetrics
   settings: { leaseMs: number; deadlineMs: number }
@@ -73,34 +79,34 @@ export function createDeliveryClaims(dependencies: {
   random: () => number
 }): DeliveryClaims {
   const { queue, holds, work, requests, isCurrent, metrics = createCoreMetrics(), settings, now, random } = dependencies
-  /** Claims of one core come one after the other, so that they do not fight over the same deliveries. */
+  /** Serializes the claims of one core, so that they do not compete for the same deliveries. */
   let turn: Promise<unknown> = Promise.resolve()
-  /** More was due at the last look than a look ahead shows. */
+  /** More was due at the last poll than the look-ahead covers. */
   let isBacklogged = false
-  /** Until when there is nothing to do, as the last look found, unless something was announced since. */
-  let quiet = { announced: -1, until: 0 }
+  /** The last poll found nothing due before `until`. Any announcement invalidates it. */
+  let idle = { announced: -1, until: 0 }
 
-  function inTurn<T>(run: () => Promise<T>): Promise<T> {
+  function serialize<T>(run: () => Promise<T>): Promise<T> {
     const result = turn.then(run)
     turn = result.catch(() => {})
     return result
   }
 
-  /** Who can wait hears of what comes, and need not look again for what the last one has not found. */
-  async function lookUnlessQuiet(request: ClaimRequest): Promise<Look<ClaimedDelivery[]>> {
+  /** Skips a poll that would find nothing: a request that can wait is woken by hints. */
+  async function pollUnlessIdle(request: ClaimRequest): Promise<PollResult<ClaimedDelivery[]>> {
     const announced = work.announced()
     const time = now()
-    if (request.waitMs > 0 && quiet.announced === announced && time < quiet.until && isCurrent()) {
-      return { othersMayFind: false, nextDueAt: quiet.until }
+    if (request.waitMs > 0 && idle.announced === announced && time < idle.until && isCurrent()) {
+      return { othersMayFind: false, nextDueAt: idle.until }
     }
-    const looked = await look(request)
-    if (looked.found === undefined && !looked.othersMayFind) {
-      quiet = { announced, until: Math.min(time + lookEveryMs, looked.nextDueAt ?? Number.POSITIVE_INFINITY) }
+    const polled = await poll(request)
+    if (polled.found === undefined && !polled.othersMayFind) {
+      idle = { announced, until: Math.min(time + pollEveryMs, polled.nextDueAt ?? Number.POSITIVE_INFINITY) }
     }
-    return looked
+    return polled
   }
 
-  async function look(request: ClaimRequest): Promise<Look<ClaimedDelivery[]>> {
+  async function poll(request: ClaimRequest): Promise<PollResult<ClaimedDelivery[]>> {
     if (request.signal.aborted) return { othersMayFind: true }
     for (let tries = 1; ; tries += 1) {
       const time = new Date(now())
@@ -109,15 +115,15 @@ export function createDeliveryClaims(dependencies: {
       const open = destinations.filter((destination) => roomFor(destination, request) > 0)
       if (open.length === 0) return { othersMayFind: true, ...nextDueAt }
       const found = await candidatesOf(open, request, time)
-      const ids = fairly(found, request)
+      const ids = selectFairly(found, request)
       if (ids.length === 0) return { othersMayFind: true, ...nextDueAt }
       const claimed = await take(ids, found, time, request)
       if (claimed.length > 0) return { found: claimed, othersMayFind: true }
-      if (tries === triesMax || request.signal.aborted) return { othersMayFind: true, ...nextDueAt }
+      if (tries === maxTries || request.signal.aborted) return { othersMayFind: true, ...nextDueAt }
     }
   }
 
-  /** What something is due for; and when the next thing is, where that is known. */
+  /** The destinations with due deliveries, and the next due time if known. */
   async function dueDestinations(time: Date): Promise<{ destinations: string[]; nextDueAt?: number }> {
     if (!isBacklogged) {
       const upcoming = await queue.upcoming(lookAhead)
@@ -128,7 +134,7 @@ export function createDeliveryClaims(dependencies: {
         return { destinations, ...(later && { nextDueAt: later.dueAt.getTime() }) }
       }
     }
-    // There is more than was read, or was a moment ago: the destinations at the end of the queue count, too.
+    // The look-ahead is full, or was recently: list all due destinations instead.
     const destinations = await queue.dueDestinations(time)
     isBacklogged = destinations.length > 0
     return isBacklogged ? { destinations } : dueDestinations(time)
@@ -136,7 +142,7 @@ export function createDeliveryClaims(dependencies: {
 
   async function candidatesOf(open: string[], { limit, perDestination }: ClaimRequest, time: Date) {
     const chosen = shuffled(open).slice(0, limit)
-    const each = Math.min(perDestination, limit, Math.ceil(Math.max(2 * limit, candidatesMin) / chosen.length))
+    const each = Math.min(perDestination, limit, Math.ceil(Math.max(2 * limit, minCandidates) / chosen.length))
     const found = await queue.candidates(chosen, time, each)
     const sendable: Sendable[] = []
     for (const { subscription, deliveryIds } of found) {
@@ -149,8 +155,8 @@ export function createDeliveryClaims(dependencies: {
     return shuffled(sendable)
   }
 
-  /** One of each destination in turn, until there is no more room. */
-  function fairly(found: Sendable[], request: ClaimRequest): string[] {
+  /** Takes one delivery per destination in rounds until the limit is reached. */
+  function selectFairly(found: Sendable[], request: ClaimRequest): string[] {
     const ids: string[] = []
     let open = found.map(({ subscription, deliveryIds }) =>
       deliveryIds.slice(0, roomFor(subscription.subscriptionId, request)),
@@ -174,7 +180,7 @@ export function createDeliveryClaims(dependencies: {
     )
     metrics.leaseExpiries.inc(taken.filter(({ tookOver }) => tookOver).length)
     if (signal.aborted) {
-      // Nobody is there any more to send them.
+      // The worker has gone.
       await queue.releaseClaim(deliveryIds, claimId, at)
       return []
     }
@@ -213,7 +219,7 @@ export function createDeliveryClaims(dependencies: {
         until: now() + waitMs,
         signal,
         room: request,
-        ...(!onlyNew && { look: () => inTurn(() => lookUnlessQuiet(request)) }),
+        ...(!onlyNew && { poll: () => serialize(() => pollUnlessIdle(request)) }),
       })
       metrics.claimedDeliveries.inc(claimed?.length ?? 0)
       return claimed ?? []
@@ -226,7 +232,7 @@ export function createDeliveryClaims(dependencies: {
       const at = now()
       const held = await queue.renew(claims, {
         leaseUntil: new Date(at + settings.leaseMs),
-        // Time to wait for another attempt to the destination, to make this one, and to report it.
+        // Allows for one earlier attempt to the destination, this attempt, and its report.
         takenSince: new Date(at - 2 * (settings.deadlineMs + settings.leaseMs)),
       })
       const renewed = claims.map(({ deliveryId, claimId }) => held.get(deliveryId) === claimId)

@@ -2,26 +2,29 @@ import type { Collection } from 'mongodb'
 import { anyDestination } from './delivery-queue.ts'
 import type { DeliveryDocument, QueueFields } from './delivery-store.ts'
 
-export type PendingVerdict = NonNullable<QueueFields['verdict']> & { deliveryId: string; subscriptionId: string }
+export type PendingFault = NonNullable<QueueFields['verdict']> & { deliveryId: string; subscriptionId: string }
 
-/** What happens to deliveries because of their subscription's state, and the other way round. */
+/** Writes that keep deliveries and the state of their subscription consistent. */
 export interface DeliveryHoldStore {
-  /** Holds what is not under a live claim. */
+  /** Holds the subscription's deliveries, except those under a live claim. */
   hold(subscriptionId: string, now: Date): Promise<void>
-  /** Lets what is held go on, each at a moment of its own within `spreadMs`, and not before it was due. */
+  /**
+   * Releases held deliveries at random times within `spreadMs`, but none before its original due
+   * time.
+   */
   release(subscriptionId: string, now: Date, spreadMs: number): Promise<void>
-  /** How many each of them holds. */
+  /** Held deliveries per subscription. */
   heldCounts(subscriptionIds: string[]): Promise<Map<string, number>>
   /** Subscriptions with held deliveries. */
   holding(): Promise<string[]>
-  /** Subscriptions with deliveries that wait for a time or a worker. */
+  /** Subscriptions with queued deliveries. */
   waiting(): Promise<string[]>
-  /** Answers that concern the subscription and have not been acted on. */
-  verdicts(limit: number): Promise<PendingVerdict[]>
-  verdictDone(verdict: Pick<PendingVerdict, 'deliveryId' | 'attemptId'>): Promise<void>
+  /** Answers that may disable their subscription and have not been applied. */
+  pendingFaults(limit: number): Promise<PendingFault[]>
+  removeFault(fault: Pick<PendingFault, 'deliveryId' | 'attemptId'>): Promise<void>
 }
 
-/** Asked for like this, the index alone gives the answer. */
+/** An upper bound on `dueAt` lets the index alone answer the query. */
 const endOfTime = new Date(8.64e15)
 
 export function createDeliveryHoldStore({
@@ -71,7 +74,7 @@ export function createDeliveryHoldStore({
     holding: () => deliveries.distinct('destination', { ...anyDestination, status: 'held' }),
     waiting: () => deliveries.distinct('destination', { ...anyDestination, dueAt: { $lte: endOfTime } }),
 
-    async verdicts(limit) {
+    async pendingFaults(limit) {
       const found = await deliveries
         .find({ verdict: { $exists: true } }, { projection: { subscriptionId: 1, verdict: 1 } })
         .limit(limit)
@@ -81,7 +84,7 @@ export function createDeliveryHoldStore({
       )
     },
 
-    async verdictDone({ deliveryId, attemptId }) {
+    async removeFault({ deliveryId, attemptId }) {
       await deliveries.updateOne({ _id: deliveryId, 'verdict.attemptId': attemptId }, { $unset: { verdict: '' } })
     },
   }

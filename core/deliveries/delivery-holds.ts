@@ -2,23 +2,26 @@ import type { DeliveryHoldStore } from './delivery-hold-store.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 
 export interface DeliveryHolds {
-  /** The subscription is disabled: its deliveries wait. */
+  /** Holds the deliveries of a disabled subscription. */
   hold(subscriptionId: string): Promise<void>
-  /** Holds or releases a subscription's deliveries, as its status says, until no other call has changed that meanwhile. */
-  followStatus(subscriptionId: string): Promise<void>
-  /** Makes deliveries agree with their subscriptions, after a crash or a race in between. */
+  /**
+   * Holds or releases deliveries according to the subscription's status. Repeats while other calls
+   * change the status.
+   */
+  applyStatus(subscriptionId: string): Promise<void>
+  /** Makes deliveries match the status of their subscriptions after a crash or a race. */
   reconcile(): Promise<void>
   heldCounts(subscriptionIds: string[]): Promise<Map<string, number>>
 }
 
-/** A destination that comes back gets its held deliveries at this pace at most, and all of them within the longest. */
+/** Paces held deliveries to an enabled destination: this interval each, all within the maximum. */
 const spreadPerDeliveryMs = 10
 const spreadMaxMs = 30_000
 
 export function createDeliveryHolds(dependencies: {
   store: DeliveryHoldStore
   subscriptions: Pick<LeadSubscriptionStore, 'find'>
-  /** There may be something to do. */
+  /** Wakes waiting workers. */
   announce: () => void
   now: () => number
 }): DeliveryHolds {
@@ -43,12 +46,12 @@ export function createDeliveryHolds(dependencies: {
   return {
     hold,
 
-    async followStatus(subscriptionId) {
-      for (let followed: string | undefined; ; ) {
+    async applyStatus(subscriptionId) {
+      for (let applied: string | undefined; ; ) {
         const [subscription] = await subscriptions.find([subscriptionId])
-        if (!subscription || subscription.status === followed) return
-        followed = subscription.status
-        await (followed === 'disabled' ? hold : release)(subscriptionId)
+        if (!subscription || subscription.status === applied) return
+        applied = subscription.status
+        await (applied === 'disabled' ? hold : release)(subscriptionId)
       }
     },
 

@@ -16,7 +16,7 @@ beforeEach(() => test.clear())
 
 const longWait = { waitMs: 20_000 }
 
-/** A worker that waits on the first core, and what it will have got. */
+/** A worker that waits on the first core, and the promise of what it claims. */
 async function waitingWorker(more: Parameters<Awaited<ReturnType<typeof test.worker>>['claim']>[0] = {}) {
   const worker = await test.worker()
   const claimed = worker.claim({ ...longWait, onlyNew: true, ...more })
@@ -25,7 +25,7 @@ async function waitingWorker(more: Parameters<Awaited<ReturnType<typeof test.wor
 }
 
 describe('a new delivery', () => {
-  it('is handed to a worker that waits, under its claim, by the write that keeps it', async () => {
+  it('is handed to a waiting worker, claimed by the write that inserts it', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     const calls: string[] = []
     const core = test.watchedCore((collection, method) => void calls.push(`${collection}.${method}`))
@@ -41,7 +41,7 @@ describe('a new delivery', () => {
     await core.stop()
   })
 
-  it('is nobody else’s until the lease ends, and then another worker’s, as the same attempt', async () => {
+  it('belongs to that worker until the lease expires; another worker then takes over the same attempt', async () => {
     const { send, attempts } = await test.newScene()
     const dead = await waitingWorker()
     const { deliveryId, attemptId } = await send()
@@ -57,7 +57,7 @@ describe('a new delivery', () => {
     expect(await attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED }])
   })
 
-  it('of a burst goes to the waiting worker as far as it has room, and the rest is in the queue', async () => {
+  it('goes to the waiting worker as far as it has room; the rest of a burst is queued', async () => {
     const scenes = await Promise.all([test.newScene(), test.newScene()])
     const [full, other] = scenes as [(typeof scenes)[0], (typeof scenes)[0]]
     const worker = await waitingWorker({ limit: 5, perDestination: 3, underWay: { [full.subscriptionId]: 1 } })
@@ -70,7 +70,7 @@ describe('a new delivery', () => {
     expect([of(left, full), of(left, other)]).toEqual([8, 7])
   })
 
-  it('waits in the queue where nobody has room for it', async () => {
+  it('is queued if no worker has room for it', async () => {
     const { send, subscriptionId } = await test.newScene()
     const worker = await waitingWorker({ underWay: { [subscriptionId]: 100 }, waitMs: 300 })
     await send()
@@ -78,7 +78,7 @@ describe('a new delivery', () => {
     expect(await worker.claim()).toHaveLength(1)
   })
 
-  it('that is asked for again is not handed out again', async () => {
+  it('is not handed out again when its request is repeated', async () => {
     const { send } = await test.newScene()
     const first = await waitingWorker()
     const { attemptId } = await send('once')
@@ -89,7 +89,7 @@ describe('a new delivery', () => {
     expect(await second.claimed).toMatchObject([{ attemptId: next.attemptId }])
   })
 
-  it('whose worker leaves while it is written is in the queue at once', async () => {
+  it('is released at once if its worker leaves during the write', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     const leaving = new AbortController()
     const core = test.watchedCore((_, method) => {
@@ -113,7 +113,7 @@ describe('a new delivery', () => {
     await core.stop()
   })
 
-  it('that cannot be written leaves the worker waiting for the next', async () => {
+  it('leaves the worker waiting for the next one if the write fails', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     let failures = 1
     const core = test.watchedCore((_, method) => {
@@ -130,7 +130,7 @@ describe('a new delivery', () => {
     await core.stop()
   })
 
-  it('of a subscription whose secret cannot be opened waits in the queue', async () => {
+  it("is queued if the subscription's secret cannot be decrypted", async () => {
     const { send, subscriptionId } = await test.newScene()
     const { leadSubscriptions } = test.cores[0]!.database.collections
     await leadSubscriptions.updateOne({ _id: subscriptionId }, { $set: { 'secrets.0.sealed': 'k0.AAAA.AAAA' } })
@@ -139,7 +139,7 @@ describe('a new delivery', () => {
     expect(await worker.claimed).toEqual([])
   })
 
-  it('of a captured lead is handed over likewise, unless its subscription is disabled', async () => {
+  it('of a captured lead is handed over too, unless its subscription is disabled', async () => {
     const { operator, subscriptionId } = await test.newScene({ automatic: true })
     const other = await operator.createSubscription({ destinationUrl: 'https://b.example/', automatic: true })
     await test.clear()
@@ -149,7 +149,7 @@ describe('a new delivery', () => {
     expect(await worker.claimed).toMatchObject([{ destination: other.subscriptionId }])
   })
 
-  it('is answered for what was set up when its subscription was read, however long it was remembered', async () => {
+  it('keeps the read time of its cached subscription, so its answer does not disable newer settings', async () => {
     const { operator, leadId, subscriptionId, subscription } = await test.newScene()
     const core = test.cores[0]!
     const { collections } = core.database
@@ -179,7 +179,7 @@ describe('a new delivery', () => {
     const worker = await waitingWorker()
     expect(await intake.add(delivery, { subscription: remembered!, readAt })).toBe(true)
     const [claimed] = await worker.claimed
-    // It was signed with the secret before, and says nothing of the new one.
+    // It was signed with the old secret, so the answer does not concern the new one.
     expect(await worker.answer(claimed!, 401)).toBe(true)
     expect((await subscription()).status).toBe(SubscriptionStatus.ENABLED)
   })

@@ -10,8 +10,9 @@ import { bodiesMaxBytes, type ClaimedDelivery, newClaimId, type ReadyRequests } 
 
 export interface DeliveryIntake {
   /**
-   * Keeps a new delivery; false when its operation has been done. Where a worker waits on this core that has room for it, the same
-   * write puts it under that worker's claim, and the worker has it at once. The others hear that there is something to do.
+   * Inserts a new delivery; returns false for a duplicate operation. If a worker with room is
+   * waiting on this core, the insert also claims the delivery for that worker and hands it over.
+   * Otherwise it announces work to all workers.
    */
   add(delivery: NewDelivery, by: KnownSubscription): Promise<boolean>
 }
@@ -22,7 +23,7 @@ interface Arrival {
   origin: Context
 }
 
-/** What one waiting worker is handed, all under one claim. */
+/** Deliveries for one waiting worker, all under one claim. */
 interface Handover {
   waiting: Waiting<ClaimedDelivery[], ClaimRequest>
   claimId: string
@@ -35,7 +36,7 @@ export function createDeliveryIntake(dependencies: {
   queue: Pick<DeliveryQueue, 'releaseClaim'>
   work: Pick<DeliveryWork<ClaimedDelivery[], ClaimRequest>, 'takeWaiting'>
   requests: ReadyRequests
-  /** There is something to do for workers, at once. */
+  /** Wakes waiting workers. */
   announce: () => void
   logger: Pick<Logger, 'warn'>
   settings: { leaseMs: number }
@@ -43,18 +44,18 @@ export function createDeliveryIntake(dependencies: {
 }): DeliveryIntake {
   const { store, queue, work, requests, announce, logger, settings, now } = dependencies
 
-  async function keep(arrivals: Arrival[]): Promise<PromiseSettledResult<boolean>[]> {
+  async function insertAll(arrivals: Arrival[]): Promise<PromiseSettledResult<boolean>[]> {
     const at = new Date(now())
     const handovers: Handover[] = []
     const documents = arrivals.map((arrival) => handOver(arrival, handovers, at) ?? arrival.delivery)
     const outcomes = await insert(arrivals, documents).catch((error: unknown) => {
-      // What is in the database all the same goes on when its lease ends.
+      // Documents that were inserted despite the error are retried when their lease expires.
       for (const { waiting } of handovers) waiting.answer(undefined)
       throw error
     })
-    const kept = new Set(arrivals.filter((_, index) => isKept(outcomes[index])))
+    const kept = new Set(arrivals.filter((_, index) => isInserted(outcomes[index])))
     for (const handover of handovers) answer(handover, kept)
-    if (documents.some(({ status }, index) => status === 'pending' && isKept(outcomes[index]))) announce()
+    if (documents.some(({ status }, index) => status === 'pending' && isInserted(outcomes[index]))) announce()
     return outcomes
   }
 
@@ -66,7 +67,7 @@ export function createDeliveryIntake(dependencies: {
     )
   }
 
-  /** As it is inserted where some waiting worker has room for it. */
+  /** The document claimed by a waiting worker, or undefined if no worker has room. */
   function handOver(arrival: Arrival, handovers: Handover[], at: Date): NewDelivery | undefined {
     const { delivery, by } = arrival
     const { subscriptionId, body } = delivery
@@ -98,14 +99,16 @@ export function createDeliveryIntake(dependencies: {
     if (ready.length === 0) return waiting.answer(undefined)
     if (!waiting.room.signal.aborted) return waiting.answer(ready)
     waiting.answer(undefined)
-    // Nobody is there any more to send them.
+    // The worker has gone.
     const ids = ready.map(({ deliveryId }) => deliveryId)
     queue
       .releaseClaim(ids, claimId, new Date(now()))
-      .then(announce, (error: Error) => logger.warn({ reason: error.name }, 'deliveries wait for the end of a lease'))
+      .then(announce, (error: Error) =>
+        logger.warn({ reason: error.name }, 'releasing deliveries failed; they are retried when their lease expires'),
+      )
   }
 
-  const add = createGroupedCalls(keep)
+  const add = createGroupedCalls(insertAll)
   return { add: (delivery, by) => add({ delivery, by, origin: activeContext() }) }
 }
 
@@ -124,4 +127,5 @@ const insertAttributes = {
   'db.operation.name': 'insert',
 }
 
-const isKept = (outcome: PromiseSettledResult<boolean> | undefined) => outcome?.status === 'fulfilled' && outcome.value
+const isInserted = (outcome: PromiseSettledResult<boolean> | undefined) =>
+  outcome?.status === 'fulfilled' && outcome.value

@@ -39,31 +39,31 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { minLength: 8, maxLength: 25 },
 )
 
-/** The delivery as the contract tells it: no leases, no documents, one number and one word. */
+/** The delivery as the contract describes it, without leases and documents. */
 interface Model {
   status: 'pending' | 'sending' | 'retry_scheduled' | 'held' | 'accepted' | 'failed' | 'dead_lettered'
-  /** What it is when it is not held. */
+  /** Its status when it is not held. */
   under: 'pending' | 'retry_scheduled'
   attempts: number
   enabled: boolean
-  /** The retry's time has come. */
+  /** The retry is due. */
   due: boolean
 }
 
-const longerThanAnyPause = 20 * 3_600_000
+const longerThanAnyRetryDelay = 20 * 3_600_000
 const longerThanALease = 21_000
 const shorterThanALease = 2_000
-const surelyRenewed = 20_000
+const renewableForMs = 20_000
 
 describe('a delivery', { timeout: 120_000 }, () => {
-  it('does what the contract says, whatever happens in whatever order', async () => {
+  it('follows the contract for random sequences of events', async () => {
     const workers = await Promise.all(test.cores.map((core) => test.worker(core)))
     let keys = 0
     await fc.assert(
       fc.asyncProperty(fc.boolean(), steps, async (isHandedOver, sequence) => {
         await test.clear()
         const { send, operator, subscriptionId, attempts } = await test.newScene()
-        // A worker that waits has it at once; otherwise it begins in the queue.
+        // A waiting worker receives it at once; otherwise it is queued first.
         const waiting = isHandedOver ? workers[0]!.claim({ onlyNew: true, waitMs: 20_000 }) : []
         if (isHandedOver) await test.waitingWorker()
         const { deliveryId, attemptId } = await send()
@@ -91,9 +91,9 @@ describe('a delivery', { timeout: 120_000 }, () => {
             model.status = 'sending'
           },
           async answer({ status, stale }) {
-            const told = stale ? lost : claimed
-            if (!told) return
-            const counts = await workers[0]!.answer(told, status)
+            const reported = stale ? lost : claimed
+            if (!reported) return
+            const counts = await workers[0]!.answer(reported, status)
             if (stale) {
               expect(counts).toBe(false)
               return
@@ -110,7 +110,7 @@ describe('a delivery', { timeout: 120_000 }, () => {
             lost = claimed
             claimed = undefined
             advance(longerThanALease)
-            // Whoever comes upon it takes over, or holds it.
+            // The claiming core takes over the lease or holds the delivery.
             const [got] = await workers[1]!.claim()
             if (model.enabled) {
               expect(got).toMatchObject({ deliveryId, attemptId: lost.attemptId })
@@ -130,17 +130,17 @@ describe('a delivery', { timeout: 120_000 }, () => {
             }
             expect(await held(lost)).not.toBe(true)
             if (!claimed) return
-            // The oldest ones are not renewed, which is a test of its own.
-            if (test.now() - claimedAt > surelyRenewed) return
+            // The age limit of renewals has its own test.
+            if (test.now() - claimedAt > renewableForMs) return
             test.advance(shorterThanALease)
             expect(await held(claimed)).toBe(true)
             test.advance(shorterThanALease)
-            // Nobody else gets it, though the lease that it was claimed with may be over.
+            // No other worker gets it, though its first lease may have expired.
             expect(await workers[0]!.claim()).toEqual([])
           },
           async wait() {
-            // A lease would end by it, too: that is another step.
-            if (!claimed) advance(longerThanAnyPause)
+            // Waiting would also expire a lease, which is another step.
+            if (!claimed) advance(longerThanAnyRetryDelay)
           },
           async retry() {
             const allowed = model.enabled && ['retry_scheduled', 'failed', 'dead_lettered'].includes(model.status)
@@ -167,7 +167,7 @@ describe('a delivery', { timeout: 120_000 }, () => {
 
         for (const step of sequence) {
           await play[step.kind](step as never)
-          // What waits for a disabled subscription is held, at the latest by the chore.
+          // Deliveries of a disabled subscription are held, at the latest by reconciliation.
           if (!model.enabled && (model.status === 'pending' || model.status === 'retry_scheduled')) {
             model.under = model.status
             model.status = 'held'

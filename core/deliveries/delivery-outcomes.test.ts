@@ -20,7 +20,7 @@ const statuses: [number[], ResponseClass, boolean][] = [
 describe('an answer of the destination', () => {
   it.each(
     statuses.flatMap(([list, responseClass, retryable]) => list.map((s) => [s, responseClass, retryable] as const)),
-  )('with %i is %s', (status, responseClass, retryable) => {
+  )('with status %i is classified as %s', (status, responseClass, retryable) => {
     expect(classify({ status })).toMatchObject({ responseClass, retryable })
   })
 
@@ -32,8 +32,8 @@ describe('an answer of the destination', () => {
     [400, undefined],
     [200, undefined],
     [500, undefined],
-  ])('with %i says %s of the subscription', (status, verdict) => {
-    expect(classify({ status }).verdict).toBe(verdict)
+  ])('with status %i reports %s for the subscription', (status, fault) => {
+    expect(classify({ status }).fault).toBe(fault)
   })
 
   it.each([
@@ -42,21 +42,21 @@ describe('an answer of the destination', () => {
     [500, undefined],
     [408, undefined],
     [200, undefined],
-  ])('with %i has its Retry-After counted as %s ms', (status, counted) => {
+  ])('with status %i uses %s ms of its Retry-After', (status, counted) => {
     expect(classify({ status, retryAfterMs: 7000 }).retryAfterMs).toBe(counted)
   })
 
-  it('without a Retry-After asks for no wait', () => {
+  it('without a Retry-After has no delay', () => {
     expect(classify({ status: 429 })).toStrictEqual({ responseClass: 'rate_limited', retryable: true })
   })
 
-  it('has a class, whatever the status', () => {
+  it('is classified for every status', () => {
     fc.assert(
       fc.property(fc.integer({ min: 100, max: 599 }), (status) => {
-        const { responseClass, retryable, verdict } = classify({ status })
+        const { responseClass, retryable, fault } = classify({ status })
         expect(responseClass).toBeTruthy()
         if (responseClass === 'accepted') expect(Math.floor(status / 100)).toBe(2)
-        if (verdict) expect(retryable).toBe(false)
+        if (fault) expect(retryable).toBe(false)
       }),
     )
   })
@@ -75,12 +75,12 @@ describe('an attempt without an answer', () => {
     ['tls_failed', 'network_error', true],
     ['protocol_error', 'network_error', true],
     ['network_error', 'network_error', true],
-  ])('because of %s is %s', (reason, responseClass, retryable) => {
+  ])('because of %s is classified as %s', (reason, responseClass, retryable) => {
     expect(classify({ reason, phase: 'connect' })).toEqual({ responseClass, retryable })
   })
 })
 
-describe('the schedule', () => {
+describe('the retry schedule', () => {
   const s = 1000
   const delays = [5 * s, 30 * s, 120 * s, 600 * s, 1800 * s, 7200 * s, 21_600 * s, 43_200 * s]
 
@@ -89,13 +89,13 @@ describe('the schedule', () => {
     expect(retryDelay(attempt, { random: () => 0.5 })).toBe(delay + delay / 10)
   })
 
-  it('ends with the ninth attempt, even if the destination asks to come again', () => {
+  it('ends with the ninth attempt, despite a Retry-After', () => {
     expect(retryDelay(9, { random: () => 0 })).toBeUndefined()
     expect(retryDelay(9, { random: () => 0, retryAfterMs: 1000 })).toBeUndefined()
     expect(retryDelay(50, { random: () => 0 })).toBeUndefined()
   })
 
-  it('is never earlier than asked, up to an hour, and never later than a fifth more', () => {
+  it('waits at least Retry-After, up to an hour, with at most 20 percent jitter', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 8 }),

@@ -1,18 +1,18 @@
 import type { AttemptFacts, ResponseClass } from './delivery-states.ts'
 
-/** What an answer says of the subscription itself, besides the one delivery. */
-export type Verdict = 'rejected_auth' | 'gone' | 'not_found'
+/** A fault of the subscription itself that an answer indicates, beyond the one delivery. */
+export type SubscriptionFault = 'rejected_auth' | 'gone' | 'not_found'
 
 export interface Classification {
   responseClass: ResponseClass
-  /** Whether the same request may be sent again by itself. */
+  /** Whether the request may be retried automatically. */
   retryable: boolean
-  /** What the destination asked to be waited, in milliseconds, where it counts. */
+  /** The destination's `Retry-After` in milliseconds, for statuses that honour it. */
   retryAfterMs?: number
-  verdict?: Verdict
+  fault?: SubscriptionFault
 }
 
-/** The table of outcomes (contract, section 5). */
+/** Classifies an attempt by the table of outcomes (contract, section 5). */
 export function classify(facts: AttemptFacts): Classification {
   if ('reason' in facts) {
     if (facts.reason === 'destination_blocked') return { responseClass: 'destination_blocked', retryable: false }
@@ -20,7 +20,7 @@ export function classify(facts: AttemptFacts): Classification {
   }
   const { status, retryAfterMs } = facts
   const asked = retryAfterMs === undefined ? {} : { retryAfterMs }
-  // No final answer of HTTP, as against a refusal.
+  // An informational status is not a final answer.
   if (status < 200) return { responseClass: 'network_error', retryable: true }
   if (status < 300) return { responseClass: 'accepted', retryable: false }
   if (status < 400) return { responseClass: 'redirected', retryable: false }
@@ -30,11 +30,11 @@ export function classify(facts: AttemptFacts): Classification {
       return { responseClass: 'rejected_payload', retryable: false }
     case 401:
     case 403:
-      return { responseClass: 'rejected_auth', retryable: false, verdict: 'rejected_auth' }
+      return { responseClass: 'rejected_auth', retryable: false, fault: 'rejected_auth' }
     case 404:
-      return { responseClass: 'gone', retryable: false, verdict: 'not_found' }
+      return { responseClass: 'gone', retryable: false, fault: 'not_found' }
     case 410:
-      return { responseClass: 'gone', retryable: false, verdict: 'gone' }
+      return { responseClass: 'gone', retryable: false, fault: 'gone' }
     case 408:
     case 425:
       return { responseClass: 'server_error', retryable: true }

@@ -10,10 +10,10 @@ import {
 } from './delivery-store.ts'
 import { type LeadSubscription, type LeadSubscriptionDocument, toSubscription } from './lead-subscription-store.ts'
 
-/** What there is to claim of one destination. */
+/** Claimable deliveries of one destination. */
 export interface Candidates {
   subscription: LeadSubscription
-  /** The longest due first. */
+  /** Earliest due first. */
   deliveryIds: string[]
 }
 
@@ -21,65 +21,68 @@ export interface Claim extends DeliveryClaim {
   leaseUntil: Date
 }
 
-/** A delivery as it is sent. */
+/** A claimed delivery, with the fields that sending needs. */
 export interface TakenDelivery extends Pick<Delivery, 'deliveryId' | 'subscriptionId'> {
-  /** The latest one is to be sent. */
+  /** The last one is to be sent. */
   attempts: Pick<DeliveryAttempt, 'attemptId' | 'correlationId'>[]
   body: Uint8Array
-  /** Its last claim had ended without a result. */
+  /** Its previous claim expired without a result. */
   tookOver: boolean
   traceparent?: string
 }
 
-/** A delivery as the judge of results needs it. */
+/** A delivery with its claim, to check results against. */
 export interface QueuedDelivery extends Delivery {
   claim?: DeliveryClaim
   releasedClaimId?: string
 }
 
-/** What becomes of a claimed delivery; each is written only while the claim stands. */
+/** The end of a claim: an outcome or a release. It is written only while the claim is held. */
 export type Settlement = { deliveryId: string; claimId: string; at: Date } & (
   | {
       kind: 'outcome'
       attemptId: string
-      /** Its place in the list, which is the last. */
+      /** Index of the attempt in the list, which is the last. */
       index: number
       outcome: AttemptOutcome
-      verdict?: NonNullable<DeliveryDocument['verdict']>
+      fault?: NonNullable<DeliveryDocument['verdict']>
       retry?: { attemptId: string; correlationId: string; dueAt: Date }
       deleteAt?: Date
     }
   | { kind: 'release' }
 )
 
-/** Where a question is about all destinations: without it, an index that begins with them would not be used. */
+/** Matches every destination. Without it, indexes that begin with the destination are not used. */
 export const anyDestination = { destination: { $gt: '' } }
 
 export interface DeliveryQueue {
-  /** What is due first, over all destinations: reads that many index keys and no document. */
+  /** The earliest due entries of all destinations. Reads `limit` index keys and no documents. */
   upcoming(limit: number): Promise<{ destination: string; dueAt: Date }[]>
-  /** The destinations that something is due for: reads one or two index keys of each that has something to do. */
+  /** Destinations with due deliveries. Reads one or two index keys per destination. */
   dueDestinations(now: Date): Promise<string[]>
-  /** Up to `perDestination` due deliveries of each. */
+  /** Up to `perDestination` due deliveries per destination. */
   candidates(destinations: string[], now: Date, perDestination: number): Promise<Candidates[]>
-  /** Those of them that nobody took first, now under the claim. An attempt that is due by itself begins here. */
+  /**
+   * Claims the deliveries that no other worker took first. Creates the attempt of a scheduled
+   * retry.
+   */
   take(deliveryIds: string[], claim: Claim): Promise<TakenDelivery[]>
   /**
-   * Lets the leases of claims begin anew that nobody else has taken over, and that were taken since then; by delivery, whose
-   * claims those are.
+   * Renews leases that are still held and were taken since `takenSince`. Returns the claim id by
+   * delivery.
    */
   renew(
     claims: { deliveryId: string; claimId: string }[],
     until: { leaseUntil: Date; takenSince: Date },
   ): Promise<Map<string, string>>
   find(deliveryIds: string[]): Promise<QueuedDelivery[]>
-  /** How many of them were written. */
+  /** Returns how many were written. */
   settle(settlements: Settlement[]): Promise<number>
-  /** Hands all of a claim back. */
+  /** Releases all deliveries of a claim. */
   releaseClaim(deliveryIds: string[], claimId: string, at: Date): Promise<void>
 }
 
-/** Each question is one call: without a batch size, the driver would fetch the rest of an answer with another one. */
+/** Every query sets a batch size. Otherwise the driver needs a second call to finish the cursor. */
 export function createDeliveryQueue({
   deliveries,
   leadSubscriptions,
@@ -159,7 +162,7 @@ export function createDeliveryQueue({
       const taken = await deliveries
         .find(
           { _id: { $in: deliveryIds }, 'claim.claimId': claimId },
-          { projection: whatIsSent, batchSize: deliveryIds.length + 1 },
+          { projection: sentFields, batchSize: deliveryIds.length + 1 },
         )
         .toArray()
       return taken.map(({ _id, subscriptionId, attempts, body, claim: { tookOver = false } = {}, traceparent }) => ({
@@ -168,13 +171,14 @@ export function createDeliveryQueue({
         attempts,
         body: bytesOf(body),
         tookOver,
-        ...(traceparent && { traceparent }),
+        traceparent,
       }))
     },
 
     async renew(claims, { leaseUntil, takenSince }) {
       const ids = claims.map(({ deliveryId }) => deliveryId)
-      // A delivery under another of these claims is the caller's, too: renewing it does no harm, and the answer is exact.
+      // May also renew a delivery under another of these claims. That is harmless, and the answer
+      // stays exact.
       const held = {
         _id: { $in: ids },
         status: 'sending' as const,
@@ -195,8 +199,8 @@ export function createDeliveryQueue({
         .toArray()
       return found.map((document) => ({
         ...toDelivery(document),
-        ...(document.claim && { claim: document.claim }),
-        ...(document.releasedClaimId === undefined ? {} : { releasedClaimId: document.releasedClaimId }),
+        claim: document.claim,
+        releasedClaimId: document.releasedClaimId,
       }))
     },
 
@@ -215,7 +219,7 @@ export function createDeliveryQueue({
   }
 }
 
-const whatIsSent = {
+const sentFields = {
   subscriptionId: 1,
   body: 1,
   'attempts.attemptId': 1,

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createCoreMetrics } from '../metrics.ts'
-import type { PendingVerdict } from './delivery-hold-store.ts'
+import type { PendingFault } from './delivery-hold-store.ts'
 import type { QueuedDelivery, Settlement } from './delivery-queue.ts'
 import { type AttemptResult, createDeliveryResults } from './delivery-results.ts'
 import type { AttemptFacts } from './delivery-states.ts'
@@ -11,24 +11,27 @@ const at = Date.UTC(2030, 0, 1)
 const knownAt = new Date(at - 1000)
 const day = 86_400_000
 
-/** The books in memory: what is stored before and after the write, and how many settlements the write takes. */
-function newBooks(
-  { before = [], after = before, written, rows = [], verdictsFail = false } = {} as {
+/**
+ * An in-memory queue: what is stored before and after the write, and how many settlements the write
+ * accepts.
+ */
+function newScene(
+  { before = [], after = before, written, rows = [], isApplyFailing = false } = {} as {
     before?: object[]
     after?: object[]
     written?: number
     rows?: string[]
-    verdictsFail?: boolean
+    isApplyFailing?: boolean
   },
 ) {
   const seen = {
     asked: [] as string[][],
     settled: [] as Settlement[],
     announced: 0,
-    rowsAsked: [] as string[],
+    lookedUp: [] as string[],
     reset: [] as string[],
     changed: [] as string[],
-    verdicts: [] as PendingVerdict[],
+    faults: [] as PendingFault[],
     warned: [] as unknown[],
   }
   const metrics = createCoreMetrics()
@@ -53,16 +56,16 @@ function newBooks(
     },
     liveSubscriptions: {
       async find(subscriptionId) {
-        seen.rowsAsked.push(subscriptionId)
+        seen.lookedUp.push(subscriptionId)
         if (subscriptionId === 'sub_gone') return undefined
         return { subscription: { subscriptionId, notFound: rows.includes(subscriptionId) ? ['att'] : [] } } as never
       },
       changed: async (...ids) => void seen.changed.push(...ids),
     },
-    verdicts: {
-      async execute(verdicts) {
-        seen.verdicts.push(...verdicts)
-        if (verdictsFail) throw new TypeError('secret')
+    subscriptionDisabling: {
+      async apply(faults) {
+        seen.faults.push(...faults)
+        if (isApplyFailing) throw new TypeError('secret')
       },
     },
     announce: () => {
@@ -133,7 +136,7 @@ describe('a result', () => {
       { deleteAt },
     ],
   ])('with %j of attempt %i is written without a read', async (facts, attemptNumber, outcome, rest) => {
-    const { record, seen, attempts } = newBooks()
+    const { record, seen, attempts } = newScene()
     expect(await record([result(facts, { claimed: { attemptNumber, subscriptionId: 'sub_1' } })])).toEqual([true])
     expect(seen.settled).toStrictEqual([
       {
@@ -149,11 +152,11 @@ describe('a result', () => {
     ])
     const { status, responseClass } = outcome as Record<string, string>
     expect(await attempts()).toEqual([`${status} ${responseClass} 1`])
-    expect([seen.asked, seen.announced, seen.verdicts, seen.reset, seen.changed]).toEqual([[], 0, [], [], []])
+    expect([seen.asked, seen.announced, seen.faults, seen.reset, seen.changed]).toEqual([[], 0, [], [], []])
   })
 
-  it('without what the worker remembers is read first', async () => {
-    const { record, seen } = newBooks({ before: [stored()] })
+  it('without claim data reads the delivery first', async () => {
+    const { record, seen } = newScene({ before: [stored()] })
     expect(await record([unclaimed])).toEqual([true])
     expect(seen.asked).toEqual([['dlv_1']])
     expect(seen.settled).toMatchObject([{ index: 2, outcome: { status: 'accepted' } }])
@@ -166,55 +169,55 @@ describe('a result', () => {
     ['another status', [stored({ status: 'retry_scheduled' })]],
     ['a later attempt', [stored({ attempts: [{ attemptId: 'att_1' }, { attemptId: 'att_2' }] })]],
     ['no attempt', [stored({ attempts: [] })]],
-  ])('changes nothing where %s is stored', async (_, before) => {
-    const { record, seen, attempts } = newBooks({ before })
+  ])('changes nothing if %s is stored', async (_, before) => {
+    const { record, seen, attempts } = newScene({ before })
     expect(await record([unclaimed])).toEqual([false])
-    expect([seen.settled, seen.announced, seen.rowsAsked, await attempts()]).toEqual([[], 0, [], []])
+    expect([seen.settled, seen.announced, seen.lookedUp, await attempts()]).toEqual([[], 0, [], []])
   })
 
-  it('that disables or counts against the subscription is read first and executed', async () => {
-    const { record, seen } = newBooks({ before: [stored()] })
+  it('with a fault of the subscription is read first and applied', async () => {
+    const { record, seen } = newScene({ before: [stored()] })
     expect(await record([result({ status: 410 })])).toEqual([true])
-    const verdict = { kind: 'gone', attemptId: 'att_1', sentAt: knownAt }
+    const fault = { kind: 'gone', attemptId: 'att_1', sentAt: knownAt }
     expect(seen.asked).toEqual([['dlv_1']])
-    expect(seen.settled).toMatchObject([{ verdict }])
-    expect(seen.verdicts).toEqual([{ ...verdict, deliveryId: 'dlv_1', subscriptionId: 'sub_1' }])
-    expect(seen.rowsAsked).toEqual([])
+    expect(seen.settled).toMatchObject([{ fault }])
+    expect(seen.faults).toEqual([{ ...fault, deliveryId: 'dlv_1', subscriptionId: 'sub_1' }])
+    expect(seen.lookedUp).toEqual([])
   })
 
-  it('counts from now where it is not known since when the claim goes by its subscription', async () => {
-    const { record, seen } = newBooks({ before: [stored({ claim: { claimId: 'clm_1' } })] })
+  it('dates a fault from now if the claim does not say when its subscription was read', async () => {
+    const { record, seen } = newScene({ before: [stored({ claim: { claimId: 'clm_1' } })] })
     await record([result({ status: 401 })])
-    expect(seen.verdicts).toMatchObject([{ sentAt: new Date(at) }])
-    // The delivery is gone meanwhile: the worker's own word counts.
-    const gone = newBooks()
+    expect(seen.faults).toMatchObject([{ sentAt: new Date(at) }])
+    // The delivery is gone: the worker's claim data counts.
+    const gone = newScene()
     await gone.record([result({ status: 401 })])
-    expect(gone.seen.verdicts).toMatchObject([{ sentAt: new Date(at), subscriptionId: 'sub_1' }])
+    expect(gone.seen.faults).toMatchObject([{ sentAt: new Date(at), subscriptionId: 'sub_1' }])
   })
 
-  it('counts although its verdict cannot be executed, and says so without the reason’s words', async () => {
-    const { record, seen } = newBooks({ before: [stored()], verdictsFail: true })
+  it("counts even if applying its fault fails, and logs the error's name only", async () => {
+    const { record, seen } = newScene({ before: [stored()], isApplyFailing: true })
     expect(await record([result({ status: 410 })])).toEqual([true])
-    expect(seen.warned).toEqual([[{ reason: 'TypeError' }, expect.stringContaining('trying again')]])
+    expect(seen.warned).toEqual([[{ reason: 'TypeError' }, expect.stringContaining('will retry')]])
   })
 
-  it('that was released is handed back, and workers are told', async () => {
-    const { record, seen, attempts } = newBooks()
+  it('that was released is handed back and announced', async () => {
+    const { record, seen, attempts } = newScene()
     expect(await record([result('released'), result('released', { deliveryId: 'dlv_2' })])).toEqual([true, true])
     expect(seen.settled[0]).toStrictEqual({ kind: 'release', deliveryId: 'dlv_1', claimId: 'clm_1', at: new Date(at) })
-    expect([seen.settled.length, seen.announced, seen.asked, seen.rowsAsked]).toEqual([2, 1, [], []])
+    expect([seen.settled.length, seen.announced, seen.asked, seen.lookedUp]).toEqual([2, 1, [], []])
     expect(await attempts()).toEqual([])
   })
 
   it('is announced when one of several was released', async () => {
-    const { record, seen } = newBooks()
+    const { record, seen } = newScene()
     await record([result({ status: 200 }), result('released', { deliveryId: 'dlv_2' })])
     expect(seen.announced).toBe(1)
   })
 })
 
-describe('of results that the write did not take all', () => {
-  const books = [
+describe('results that the write did not match', () => {
+  const storedLater = [
     stored({ attempts: [{ attemptId: 'att_1', outcome: { claimId: 'clm_1' } }, { attemptId: 'att_2' }] }),
     stored({ deliveryId: 'dlv_2', attempts: [{ attemptId: 'att_1', outcome: { claimId: 'clm_2' } }] }),
     stored({ deliveryId: 'dlv_3', attempts: [{ attemptId: 'att_0', outcome: { claimId: 'clm_1' } }] }),
@@ -222,17 +225,17 @@ describe('of results that the write did not take all', () => {
     stored({ deliveryId: 'dlv_5', releasedClaimId: 'clm_2' }),
   ]
 
-  it('those count that are in the books under their claim', async () => {
-    const { record, seen, attempts } = newBooks({ after: books, written: 0 })
-    const told = ['dlv_1', 'dlv_2', 'dlv_3'].map((deliveryId) => result({ status: 200 }, { deliveryId }))
+  it('count if they are stored under their claim', async () => {
+    const { record, seen, attempts } = newScene({ after: storedLater, written: 0 })
+    const sent = ['dlv_1', 'dlv_2', 'dlv_3'].map((deliveryId) => result({ status: 200 }, { deliveryId }))
     const released = ['dlv_4', 'dlv_5', 'dlv_6'].map((deliveryId) => result('released', { deliveryId }))
-    expect(await record([...told, ...released])).toEqual([true, false, false, true, false, false])
+    expect(await record([...sent, ...released])).toEqual([true, false, false, true, false, false])
     expect(seen.asked).toEqual([['dlv_1', 'dlv_2', 'dlv_3', 'dlv_4', 'dlv_5', 'dlv_6']])
     expect(await attempts()).toEqual(['accepted accepted 1'])
   })
 
-  it('a second one of the same delivery is settled by its own claim', async () => {
-    const { record, seen } = newBooks({ after: books })
+  it('settles a second result of the same delivery under its own claim', async () => {
+    const { record, seen } = newScene({ after: storedLater })
     const second = result({ status: 500 }, { claimId: 'clm_9' })
     expect(await record([result({ status: 200 }), result({ status: 200 }), second])).toEqual([true, true, false])
     expect(seen.settled).toMatchObject([{ outcome: { status: 'accepted' } }])
@@ -240,30 +243,30 @@ describe('of results that the write did not take all', () => {
   })
 })
 
-describe('a row of 404s', () => {
+describe('the count of 404 answers', () => {
   const of = (subscriptionId: string, deliveryId: string, status = 200) =>
     result({ status }, { deliveryId, claimed: { attemptNumber: 1, subscriptionId } })
 
-  it('ends with another answer, for each subscription once', async () => {
-    const { record, seen } = newBooks({ rows: ['sub_1', 'sub_2'] })
+  it('is reset by another answer, once per subscription', async () => {
+    const { record, seen } = newScene({ rows: ['sub_1', 'sub_2'] })
     await record([of('sub_1', 'a'), of('sub_1', 'b', 500), of('sub_2', 'c'), of('sub_3', 'd'), of('sub_gone', 'e')])
-    expect(seen.rowsAsked).toEqual(['sub_1', 'sub_2', 'sub_3', 'sub_gone'])
+    expect(seen.lookedUp).toEqual(['sub_1', 'sub_2', 'sub_3', 'sub_gone'])
     expect([seen.reset, seen.changed]).toEqual([
       ['sub_1', 'sub_2'],
       ['sub_1', 'sub_2'],
     ])
   })
 
-  it('stays where the answer does not count, is a 404 or was never sent', async () => {
-    const late = newBooks({ rows: ['sub_1'], written: 0 })
+  it('stays if the answer does not count, is a 404 or was never sent', async () => {
+    const late = newScene({ rows: ['sub_1'], written: 0 })
     await late.record([of('sub_1', 'a')])
-    const notFound = newBooks({ rows: ['sub_1'], before: [stored()] })
+    const notFound = newScene({ rows: ['sub_1'], before: [stored()] })
     await notFound.record([result({ status: 404 }), result('released', { deliveryId: 'b' })])
-    expect([late.seen.reset, notFound.seen.reset, notFound.seen.rowsAsked]).toEqual([[], [], []])
+    expect([late.seen.reset, notFound.seen.reset, notFound.seen.lookedUp]).toEqual([[], [], []])
   })
 })
 
-describe('the check of results', () => {
+describe('validation of results', () => {
   it.each<[string, AttemptResult, string, string]>([
     ['status 99', result({ status: 99 }), '/results/0/response/status', 'minimum'],
     ['status 600', result({ status: 600 }), '/results/0/response/status', 'maximum'],
@@ -279,17 +282,17 @@ describe('the check of results', () => {
       '/results/0/attemptNumber',
       'maximum',
     ],
-  ])('refuses %s', async (_, one, path, rule) => {
-    const { record, seen } = newBooks()
+  ])('rejects %s', async (_, one, path, rule) => {
+    const { record, seen } = newScene()
     await expect(record([one])).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED, issues: [{ path, rule }] })
     expect(seen.settled).toEqual([])
   })
 
-  it('takes a thousand results and refuses one more', async () => {
+  it('accepts a thousand results and rejects more', async () => {
     const many = Array.from({ length: 1001 }, (_, index) =>
       result({ reason: 'timeout' }, { deliveryId: `dlv_${index}` }),
     )
-    const { record, seen } = newBooks()
+    const { record, seen } = newScene()
     await expect(record(many)).rejects.toMatchObject({ issues: [{ path: '/results', rule: 'maxItems' }] })
     expect(await record(many.slice(1))).toHaveLength(1000)
     const claimed = { attemptNumber: 1000, subscriptionId: 's' }

@@ -3,36 +3,37 @@ import type { Logger } from 'pino'
 import { newId } from '../ids.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { field, integer, validate } from '../rules.ts'
-import type { PendingVerdict } from './delivery-hold-store.ts'
+import type { PendingFault } from './delivery-hold-store.ts'
 import { classify } from './delivery-outcomes.ts'
 import type { DeliveryQueue, QueuedDelivery, Settlement } from './delivery-queue.ts'
 import { retryDelay } from './delivery-schedule.ts'
 import type { AttemptFacts, AttemptOutcome } from './delivery-states.ts'
-import type { DeliveryVerdicts } from './delivery-verdicts.ts'
 import type { LeadSubscriptionStore } from './lead-subscription-store.ts'
 import type { LiveSubscriptions } from './live-subscriptions.ts'
+import type { SubscriptionDisabling } from './subscription-disabling.ts'
 
 export interface AttemptResult {
   deliveryId: string
   attemptId: string
   claimId: string
   durationMs: number
-  /** What the worker remembers of its claim; looked up where it is left out. */
+  /** What the worker remembers of its claim; looked up if omitted. */
   claimed?: { attemptNumber: number; subscriptionId: string }
-  /** What the worker saw; `released` where it sent nothing. */
+  /** What the worker observed; `released` if it sent nothing. */
   facts: AttemptFacts | 'released'
 }
 
 export interface DeliveryResults {
   /**
-   * What became of claimed deliveries, in their order: whether the result counts. It does not where the claim was lost;
-   * nothing is changed then. The same result again changes nothing either, and counts. Errors: `ValidationFailed`.
+   * Records the results of claimed deliveries. Returns one boolean per result, in order. False if
+   * the claim was lost; nothing is changed then. A repeated result changes nothing and returns
+   * true. Errors: `ValidationFailed`.
    */
   record(results: AttemptResult[]): Promise<boolean[]>
 }
 
-/** What becomes of a delivery, and whose it is. */
-interface Judged {
+/** A settlement and the subscription it belongs to. */
+interface ResultSettlement {
   subscriptionId: string
   settlement: Settlement
 }
@@ -43,8 +44,8 @@ export function createDeliveryResults(dependencies: {
   queue: Pick<DeliveryQueue, 'find' | 'settle'>
   subscriptions: Pick<LeadSubscriptionStore, 'resetNotFound'>
   liveSubscriptions: Pick<LiveSubscriptions, 'find' | 'changed'>
-  verdicts: Pick<DeliveryVerdicts, 'execute'>
-  /** There is something to do for workers, at once. */
+  subscriptionDisabling: Pick<SubscriptionDisabling, 'apply'>
+  /** Wakes waiting workers. */
   announce: () => void
   metrics?: CoreMetrics
   logger: Logger
@@ -52,22 +53,26 @@ export function createDeliveryResults(dependencies: {
   now: () => number
   random: () => number
 }): DeliveryResults {
-  const { queue, subscriptions, liveSubscriptions, verdicts, announce, logger, settings, now, random } = dependencies
-  const { metrics = createCoreMetrics() } = dependencies
+  const { queue, subscriptions, liveSubscriptions, subscriptionDisabling, announce } = dependencies
+  const { metrics = createCoreMetrics(), logger, settings, now, random } = dependencies
 
-  /** Where a result has to be judged by more than it says: a verdict counts from the moment that the claim goes by. */
+  /** False if the delivery must be read first. A fault needs the time of its claim. */
   function isKnown({ facts, claimed }: AttemptResult): boolean {
-    return facts === 'released' || (claimed !== undefined && classify(facts).verdict === undefined)
+    return facts === 'released' || (claimed !== undefined && classify(facts).fault === undefined)
   }
 
-  function judge(result: AttemptResult, delivery: QueuedDelivery | undefined, at: Date): Judged | undefined {
+  function toSettlement(
+    result: AttemptResult,
+    delivery: QueuedDelivery | undefined,
+    at: Date,
+  ): ResultSettlement | undefined {
     if (delivery && !isClaimed(result, delivery)) return undefined
     const { deliveryId, claimId, attemptId, durationMs, facts, claimed } = result
     const subscriptionId = delivery?.subscriptionId ?? claimed?.subscriptionId ?? ''
     if (facts === 'released') return { subscriptionId, settlement: { kind: 'release', deliveryId, claimId, at } }
     const attemptNumber = delivery?.attempts.length ?? claimed?.attemptNumber
     if (attemptNumber === undefined) return undefined
-    const { responseClass, retryable, retryAfterMs, verdict } = classify(facts)
+    const { responseClass, retryable, retryAfterMs, fault } = classify(facts)
     const delay = retryable ? retryDelay(attemptNumber, { retryAfterMs, random }) : undefined
     const outcome: AttemptOutcome = {
       status:
@@ -93,7 +98,7 @@ export function createDeliveryResults(dependencies: {
       attemptId,
       index: attemptNumber - 1,
       outcome,
-      ...(verdict && { verdict: { kind: verdict, attemptId, sentAt: delivery?.claim?.knownAt ?? at } }),
+      ...(fault && { fault: { kind: fault, attemptId, sentAt: delivery?.claim?.knownAt ?? at } }),
       ...(delay === undefined
         ? { deleteAt: new Date(at.getTime() + settings.retentionDays * 86_400_000) }
         : {
@@ -107,9 +112,12 @@ export function createDeliveryResults(dependencies: {
     return { subscriptionId, settlement }
   }
 
-  /** Ends the row of 404s of those that answered something else, unless that disables them: then it ends with the enabling. */
-  async function endRows(judged: Judged[]) {
-    const answered = judged.filter(({ settlement }) => settlement.kind === 'outcome' && !settlement.verdict)
+  /**
+   * Resets the count of 404 answers after any other answer, unless that answer disables the
+   * subscription. Enabling resets the count too.
+   */
+  async function resetNotFoundCounts(settlements: ResultSettlement[]) {
+    const answered = settlements.filter(({ settlement }) => settlement.kind === 'outcome' && !settlement.fault)
     const ids = [...new Set(answered.map(({ subscriptionId }) => subscriptionId))]
     const known = await Promise.all(ids.map(liveSubscriptions.find))
     const inARow = known.flatMap((each) =>
@@ -120,15 +128,18 @@ export function createDeliveryResults(dependencies: {
     await liveSubscriptions.changed(...inARow)
   }
 
-  /** The verdicts stay with their deliveries until they are executed, so that a failure here loses nothing. */
-  async function executeVerdicts(judged: Judged[]) {
-    const pending = judged.flatMap(({ subscriptionId, settlement }): PendingVerdict[] => {
-      if (settlement.kind === 'release' || !settlement.verdict) return []
-      return [{ ...settlement.verdict, deliveryId: settlement.deliveryId, subscriptionId }]
+  /**
+   * Faults stay stored with their deliveries until they are applied, so a failure here loses
+   * nothing.
+   */
+  async function applyFaults(settlements: ResultSettlement[]) {
+    const pending = settlements.flatMap(({ subscriptionId, settlement }): PendingFault[] => {
+      if (settlement.kind === 'release' || !settlement.fault) return []
+      return [{ ...settlement.fault, deliveryId: settlement.deliveryId, subscriptionId }]
     })
-    await verdicts
-      .execute(pending)
-      .catch((error: Error) => logger.warn({ reason: error.name }, 'subscriptions not judged, trying again later'))
+    await subscriptionDisabling
+      .apply(pending)
+      .catch((error: Error) => logger.warn({ reason: error.name }, 'applying subscription faults failed; will retry'))
   }
 
   const find = async (results: AttemptResult[]) =>
@@ -138,21 +149,22 @@ export function createDeliveryResults(dependencies: {
     async record(results) {
       validateResults(results)
       const found = await find(results.filter((result) => !isKnown(result)))
-      const judged = new Map<string, Judged & { claimId: string }>()
+      const settlements = new Map<string, ResultSettlement & { claimId: string }>()
       const at = new Date(now())
       for (const result of results) {
-        if (judged.has(result.deliveryId)) continue
-        const one = judge(result, found.get(result.deliveryId), at)
-        if (one) judged.set(result.deliveryId, { ...one, claimId: result.claimId })
+        if (settlements.has(result.deliveryId)) continue
+        const one = toSettlement(result, found.get(result.deliveryId), at)
+        if (one) settlements.set(result.deliveryId, { ...one, claimId: result.claimId })
       }
-      const all = [...judged.values()]
+      const all = [...settlements.values()]
       const written = await queue.settle(all.map(({ settlement }) => settlement))
       if (all.some(({ settlement }) => settlement.kind === 'release')) announce()
-      // Usually everything is written; otherwise it was told before, or somebody else took the delivery over.
-      const settled = (result: AttemptResult) =>
-        written === all.length && judged.get(result.deliveryId)?.claimId === result.claimId
-      const after = await find(results.filter((result) => !settled(result)))
-      const counted = results.map((result) => settled(result) || isRecorded(result, after.get(result.deliveryId)))
+      // Normally everything is written. Otherwise the result was recorded before, or another claim
+      // took over.
+      const isSettled = (result: AttemptResult) =>
+        written === all.length && settlements.get(result.deliveryId)?.claimId === result.claimId
+      const after = await find(results.filter((result) => !isSettled(result)))
+      const counted = results.map((result) => isSettled(result) || isRecorded(result, after.get(result.deliveryId)))
       const ids = new Set(results.filter((_, index) => counted[index]).map(idOf))
       const recorded = all.filter(({ settlement }) => ids.has(settlement.deliveryId))
       for (const { settlement } of recorded) {
@@ -160,14 +172,14 @@ export function createDeliveryResults(dependencies: {
         const { status, responseClass } = settlement.outcome
         metrics.attempts.inc({ status, response_class: responseClass })
       }
-      await endRows(recorded)
-      await executeVerdicts(recorded)
+      await resetNotFoundCounts(recorded)
+      await applyFaults(recorded)
       return counted
     },
   }
 }
 
-/** Far beyond what a delivery can come to; a place in a list that is larger still is more than the database takes. */
+/** Far beyond the limit of attempts. The database rejects much larger array indexes. */
 const maxAttemptNumber = 1000
 
 function validateResults(results: AttemptResult[]) {
@@ -185,7 +197,7 @@ function isClaimed({ attemptId, claimId }: AttemptResult, { status, claim, attem
   return status === 'sending' && claim?.claimId === claimId && attempts.at(-1)?.attemptId === attemptId
 }
 
-/** Whether the result is in the books already. */
+/** Whether this result is already stored. */
 function isRecorded({ attemptId, claimId, facts }: AttemptResult, delivery: QueuedDelivery | undefined): boolean {
   if (facts === 'released') return delivery?.releasedClaimId === claimId
   return delivery?.attempts.find((attempt) => attempt.attemptId === attemptId)?.outcome?.claimId === claimId

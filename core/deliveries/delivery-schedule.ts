@@ -2,7 +2,7 @@ const second = 1000
 const minute = 60 * second
 const hour = 60 * minute
 
-/** What is waited after the first attempt, the second and so on, in milliseconds (contract, section 5). */
+/** Delay after the first attempt, the second and so on, in milliseconds (contract, section 5). */
 export const retryDelaysMs: readonly number[] = [
   5 * second,
   30 * second,
@@ -14,15 +14,17 @@ export const retryDelaysMs: readonly number[] = [
   12 * hour,
 ]
 
-/** No destination is waited for longer because it asks for it, in milliseconds. */
+/** Cap on a destination's `Retry-After`, in milliseconds. */
 export const retryAfterMaxMs = hour
 
-/** Chance lengthens a pause by this much at most, and never shortens it: what was asked for is kept. */
+/**
+ * Fraction of random delay added at most. It never shortens a delay, so `Retry-After` is honoured.
+ */
 const jitter = 0.2
 
 /**
- * How long after an attempt's end the next one follows, in milliseconds; undefined when there is none any more. What
- * counts is the attempt's number, whoever asked for the attempts: a manual one takes the place of the automatic one.
+ * Delay between the end of an attempt and the next one in milliseconds, or undefined after the
+ * last. Only the attempt's number counts: a manual attempt replaces the automatic one.
  */
 export function retryDelay(
   attemptNumber: number,

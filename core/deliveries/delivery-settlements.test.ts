@@ -22,8 +22,8 @@ const result = (
   more: { claimId?: string } = {},
 ) => ({ deliveryId, attemptId, claimId, durationMs, outcome: response(status), ...more })
 
-describe('results that are told together', () => {
-  it('leave each delivery as it would be told alone, with its own duration', async () => {
+describe('results recorded in one call', () => {
+  it('settle each delivery as a single result would, with its own duration', async () => {
     const { scene, worker, claimed } = await claimedOf(20)
     const statuses = [200, 204, 400, 200, 503]
     const { recorded } = await worker.calls.recordAttempts({
@@ -56,7 +56,7 @@ describe('results that are told together', () => {
     expect(await deliveries.countDocuments({ status: 'accepted', dueAt: { $exists: true } })).toBe(0)
   })
 
-  it('keep the attempts before', async () => {
+  it('keep earlier attempts', async () => {
     const { scene, worker, claimed } = await claimedOf(3)
     await worker.answerAll(claimed, 503)
     test.advance(10_000)
@@ -71,7 +71,7 @@ describe('results that are told together', () => {
     }
   })
 
-  it('count each under its own claim only: one that was lost changes nothing, though its neighbours have the new one', async () => {
+  it('count only under their own claim; a lost claim changes nothing among held ones', async () => {
     const { scene, worker, claimed } = await claimedOf(6)
     test.advance(60_000)
     const other = await test.worker(test.cores[0], 'other')
@@ -80,7 +80,7 @@ describe('results that are told together', () => {
     const byId = new Map(claimed.map((delivery) => [delivery.deliveryId, delivery]))
     const { recorded } = await other.calls.recordAttempts({
       results: taken.map((delivery, index) =>
-        // Two of them under the claim that they had before.
+        // Two of them under their old claim.
         result(delivery, 200, 1, index < 2 ? { claimId: byId.get(delivery.deliveryId)!.claimId } : {}),
       ),
     })

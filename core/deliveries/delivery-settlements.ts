@@ -5,13 +5,14 @@ import type { DeliveryDocument } from './delivery-store.ts'
 type Ended = Extract<Settlement, { kind: 'outcome' }>
 
 /**
- * The writes that settle deliveries, each under its own claim. Those of one claim that came to the same end, which is nearly all
- * of them on a good day, are one write: a statement costs the engine three times what one more document in it does.
+ * The writes that settle deliveries, each conditional on its claim. Settlements of one claim with
+ * equal outcomes share one write: a statement costs the engine three times as much as another
+ * document in it.
  */
 export function settlementWrites(settlements: Settlement[]): AnyBulkWriteOperation<DeliveryDocument>[] {
-  return [...Map.groupBy(settlements, sameEnd).values()].map((group) => {
+  return [...Map.groupBy(settlements, groupKey).values()].map((group) => {
     const [first] = group
-    if (group.length > 1 && first?.kind === 'outcome') return together(group as [Ended, ...Ended[]])
+    if (group.length > 1 && first?.kind === 'outcome') return groupedWrite(group as [Ended, ...Ended[]])
     const [{ deliveryId, claimId }] = group as [Settlement]
     const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId }
     const attempt = first?.kind === 'outcome' ? isLatest(first.index, first.attemptId) : {}
@@ -19,15 +20,15 @@ export function settlementWrites(settlements: Settlement[]): AnyBulkWriteOperati
   })
 }
 
-/** That the attempt is the last of its delivery. */
+/** Matches if the attempt is the last of its delivery. */
 const isLatest = (index: number, attemptId: string | { $in: string[] }): Filter<DeliveryDocument> => ({
   attempts: { $size: index + 1 },
   [`attempts.${index}.attemptId`]: attemptId,
 })
 
-/** Equal for settlements that differ in nothing but the delivery and how long its attempt took. */
-function sameEnd(settlement: Settlement): string {
-  if (settlement.kind === 'release' || settlement.retry || settlement.verdict) return settlement.deliveryId
+/** Equal for settlements that differ only in the delivery and the attempt's duration. */
+function groupKey(settlement: Settlement): string {
+  if (settlement.kind === 'release' || settlement.retry || settlement.fault) return settlement.deliveryId
   const { claimId, index, at, deleteAt, outcome } = settlement
   if (outcome.durationMs === undefined) return settlement.deliveryId
   const { status, responseClass, responseStatus, failureReason, failurePhase } = outcome
@@ -35,7 +36,7 @@ function sameEnd(settlement: Settlement): string {
   return [claimId, index, at.getTime(), deleteAt?.getTime(), ...end].join(' ')
 }
 
-function together(group: [Ended, ...Ended[]]): AnyBulkWriteOperation<DeliveryDocument> {
+function groupedWrite(group: [Ended, ...Ended[]]): AnyBulkWriteOperation<DeliveryDocument> {
   const [{ claimId, index, at, deleteAt, outcome }] = group
   const ids = group.map(({ deliveryId }) => deliveryId)
   const attemptIds = group.map(({ attemptId }) => attemptId)
@@ -47,7 +48,7 @@ function together(group: [Ended, ...Ended[]]): AnyBulkWriteOperation<DeliveryDoc
       { updatedAt: at, outcome: { $mergeObjects: [{ $literal: outcome }, { durationMs }] } },
     ],
   }
-  // Nothing is added to the list while an attempt is being sent: the one that ends is the last.
+  // The list does not grow while an attempt is being sent, so the ended attempt is the last.
   const attempts = index === 0 ? [attempt] : { $concatArrays: [{ $slice: ['$attempts', index] }, [attempt]] }
   const gone = ['claim', 'dueAt', ...(outcome.status === 'accepted' ? ['body'] : [])]
   return {
@@ -74,14 +75,14 @@ function settlementUpdate(settlement: Settlement): Document {
       $unset: { claim: '' },
     }
   }
-  const { index, outcome, verdict, retry, deleteAt } = settlement
+  const { index, outcome, fault, retry, deleteAt } = settlement
   return {
     $set: {
       status: outcome.status,
       [`attempts.${index}.outcome`]: outcome,
       [`attempts.${index}.updatedAt`]: at,
       updatedAt: at,
-      ...(verdict && { verdict }),
+      ...(fault && { verdict: fault }),
       ...(deleteAt && { deleteAt }),
       ...(retry && {
         next: { attemptId: retry.attemptId, correlationId: retry.correlationId },
@@ -91,7 +92,7 @@ function settlementUpdate(settlement: Settlement): Document {
     $unset: {
       claim: '',
       ...(retry ? {} : { dueAt: '' }),
-      // Never sent again: what it held of the lead is not kept twice.
+      // An accepted delivery is never sent again, so its copy of lead data is removed.
       ...(outcome.status === 'accepted' ? { body: '' } : {}),
     },
   }

@@ -1,4 +1,4 @@
-/** Where a delivery, and its latest attempt, stands (contract, section 5). */
+/** Status of a delivery and of its latest attempt (contract, section 5). */
 export const deliveryStatuses = [
   'pending',
   'sending',
@@ -10,7 +10,7 @@ export const deliveryStatuses = [
 ] as const
 export type DeliveryStatus = (typeof deliveryStatuses)[number]
 
-/** What an attempt can come to. */
+/** Final statuses of an attempt. */
 export type SettledStatus = Extract<DeliveryStatus, 'accepted' | 'failed' | 'retry_scheduled' | 'dead_lettered'>
 
 export type ResponseClass =
@@ -27,10 +27,13 @@ export type ResponseClass =
   | 'network_error'
   | 'destination_blocked'
 
-/** How far an attempt came that has no complete answer. */
+/** The phase in which an attempt without a complete answer ended. */
 export type AttemptPhase = 'resolve' | 'connect' | 'tls' | 'headers' | 'body'
 
-/** Why an attempt has no complete answer: a closed list, so that no raw error, address or body is ever shown. */
+/**
+ * Why an attempt has no complete answer. A closed list, so that no raw error, address or body is
+ * exposed.
+ */
 export type FailureReason =
   | 'timeout'
   | 'destination_blocked'
@@ -44,12 +47,12 @@ export type FailureReason =
   | 'protocol_error'
   | 'network_error'
 
-/** What a worker saw: the destination's answer, or how it failed. */
+/** What a worker observed: the destination's answer, or how the attempt failed. */
 export type AttemptFacts =
   | { status: number; retryAfterMs?: number | undefined }
   | { reason: FailureReason; phase?: AttemptPhase | undefined }
 
-/** What became of one attempt. */
+/** The result of one attempt. */
 export interface AttemptOutcome {
   status: SettledStatus
   responseClass: ResponseClass

@@ -4,20 +4,20 @@ import { insertEach } from '../database/insert-each.ts'
 import type { AttemptOutcome, DeliveryStatus } from './delivery-states.ts'
 import type { SubscriptionAuditEntry } from './lead-subscription-store.ts'
 
-/** One attempt; its number is its place in the list. The latest stands where its delivery stands. */
+/** One attempt, numbered by its place in the list. The latest has the status of its delivery. */
 export interface DeliveryAttempt {
   attemptId: string
   correlationId: string
-  /** Somebody asked for it. */
+  /** Requested by a person or service, not scheduled. */
   manual: boolean
-  /** Who asked; left out for what happens by itself. */
+  /** The requester; absent for automatic attempts. */
   requestedBy?: string
   createdAt: Date
   updatedAt: Date
   outcome?: AttemptOutcome
 }
 
-/** A request that made an attempt, once however often it is repeated. */
+/** A request that created an attempt; stored once even if repeated. */
 export interface DeliveryOperation {
   /** Workspace, route and idempotency key: unique over all deliveries. */
   key: string
@@ -25,7 +25,7 @@ export interface DeliveryOperation {
   attemptId: string
 }
 
-/** One lead on its way to one subscription's destination, with everything that was tried. */
+/** One lead on its way to one subscription's destination, with all attempts. */
 export interface Delivery {
   deliveryId: string
   workspaceId: string
@@ -36,49 +36,49 @@ export interface Delivery {
   operations: DeliveryOperation[]
   createdAt: Date
   updatedAt: Date
-  /** When somebody last asked for an attempt of it. */
+  /** When an attempt was last requested manually. */
   requestedAt?: Date
   /**
-   * When it is next of interest to a worker: now, at the next retry, at the end of the lease. Only while there is something
-   * to do: the queue's indexes hold nothing else.
+   * When a worker must act next: now, at the next retry, or when the lease expires. Absent if
+   * nothing is to do, which keeps the queue's indexes small.
    */
   dueAt?: Date
 }
 
-/** Whose a delivery is while it is being sent. */
+/** The lease of a delivery that is being sent. */
 export interface DeliveryClaim {
   claimId: string
   workerId: string
   at: Date
-  /** When the subscription was read that it goes by: its answer says nothing of what was set up after that. */
+  /** When the subscription was read. The answer does not count against settings made after that. */
   knownAt: Date
-  /** The one before it had ended without a result. */
+  /** The previous claim expired without a result. */
   tookOver?: boolean
 }
 
-/** What the queue keeps in the same document. */
+/** Fields that only the queue uses. */
 export interface QueueFields {
-  /** The subscription again: see the indexes. */
+  /** Copy of the subscription id for the queue's indexes. */
   destination: string
   claim?: DeliveryClaim
-  /** The trace in which it was made (W3C Trace Context), where there was one. */
+  /** The trace in which the delivery was created (W3C Trace Context), if any. */
   traceparent?: string
-  /** The attempt that follows by itself. */
+  /** The scheduled automatic attempt. */
   next?: { attemptId: string; correlationId: string }
-  /** When it was due before it was held. */
+  /** Its due time before it was held. */
   heldDueAt?: Date
-  /** The claim that was handed back last. */
+  /** The claim that was released last. */
   releasedClaimId?: string
-  /** What the last answer says of the subscription, as long as that has not been acted on. */
+  /** A fault of the subscription that the last answer indicated; removed once it is applied. */
   verdict?: { kind: 'rejected_auth' | 'gone' | 'not_found'; attemptId: string; sentAt: Date }
-  /** Once it has ended: it goes then. */
+  /** When an ended delivery is deleted. */
   deleteAt?: Date
 }
 
 export type DeliveryDocument = Omit<Delivery, 'deliveryId'> &
   QueueFields & {
     _id: string
-    /** Gone once it was accepted, since it is never sent again then. */
+    /** Removed once accepted, since it is never sent again. */
     body?: Binary | Uint8Array
   }
 
@@ -99,17 +99,20 @@ export interface DeliveryQuery {
 }
 
 export interface DeliveryStore {
-  /** Of each: false when its operation has been done. */
+  /** Returns false for each duplicate operation. */
   insertEach(deliveries: NewDelivery[]): Promise<PromiseSettledResult<boolean>[]>
   find(deliveryId: string): Promise<Delivery | undefined>
   findByAttempt(attemptId: string): Promise<Delivery | undefined>
   findByOperation(key: string): Promise<Delivery | undefined>
-  /** The newest first. */
+  /** Newest first. */
   list(query: DeliveryQuery, limit: number): Promise<Delivery[]>
   ofLead(leadId: string, limit: number): Promise<Delivery[]>
-  /** Another attempt, at once, of a delivery that waits or has ended; undefined when it does not, has had `maxAttempts`, or the operation has been done. */
+  /**
+   * Adds a manual attempt to a delivery that waits or has ended, due at once. Returns undefined if
+   * the delivery is in another state, has `maxAttempts` attempts, or the operation is a duplicate.
+   */
   retry(deliveryId: string, retry: ManualRetry): Promise<Delivery | undefined>
-  /** Who asked for attempts, the newest first. */
+  /** Manual requests for attempts, newest first. */
   requests(subscriptionId: string, limit: number): Promise<SubscriptionAuditEntry[]>
 }
 
@@ -178,7 +181,7 @@ export function createDeliveryStore({ deliveries }: { deliveries: Collection<Del
           { returnDocument: 'after', ...withoutBody },
         )
         .catch((error: unknown) => {
-          // The key has made an attempt of another delivery just now.
+          // The same key created an attempt of another delivery meanwhile.
           if (isDuplicateKey(error)) return null
           throw error
         })
@@ -223,7 +226,7 @@ export function toDelivery(document: DeliveryDocument): Delivery {
     operations,
     createdAt,
     updatedAt,
-    ...(requestedAt && { requestedAt }),
-    ...(dueAt && { dueAt }),
+    requestedAt,
+    dueAt,
   }
 }

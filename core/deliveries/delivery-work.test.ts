@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createDeliveryWork, type Look } from './delivery-work.ts'
+import { createDeliveryWork, type PollResult } from './delivery-work.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -8,58 +8,58 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Workers that wait for things on one heap, and how often each of them looked. */
-function waitingWorkers(count: number, more: Partial<Look<string>> = {}) {
+/** Workers that wait for items of one heap, and how often each of them polled. */
+function waitingWorkers(count: number, more: Partial<PollResult<string>> = {}) {
   const work = createDeliveryWork<string, number>(() => Date.now())
   const heap: string[] = []
-  const looks = Array.from({ length: count }, () => 0)
-  const leaving = looks.map(() => new AbortController())
-  const results = looks.map((_, index) =>
+  const polls = Array.from({ length: count }, () => 0)
+  const leaving = polls.map(() => new AbortController())
+  const results = polls.map((_, index) =>
     work.wait({
       until: Date.now() + 20_000,
       signal: leaving[index]!.signal,
       room: index,
-      look: async () => {
-        looks[index]! += 1
+      poll: async () => {
+        polls[index]! += 1
         const found = heap.pop()
         return { ...(found === undefined ? {} : { found }), othersMayFind: found !== undefined, ...more }
       },
     }),
   )
   const settled = () => vi.advanceTimersByTimeAsync(0)
-  return { work, heap, looks, leaving, results, settled }
+  return { work, heap, polls, leaving, results, settled }
 }
 
-describe('workers that wait', () => {
-  it('are woken one after the other, as long as they find something, without the clock', async () => {
-    const { work, heap, looks, results, settled } = waitingWorkers(5)
+describe('waiting workers', () => {
+  it('are woken one after another while they find something, without the clock', async () => {
+    const { work, heap, polls, results, settled } = waitingWorkers(5)
     await settled()
-    expect(looks).toEqual([1, 1, 1, 1, 1])
+    expect(polls).toEqual([1, 1, 1, 1, 1])
     heap.push('a', 'b')
     work.announce()
     await settled()
-    expect(looks).toEqual([2, 2, 2, 1, 1])
+    expect(polls).toEqual([2, 2, 2, 1, 1])
     expect(await Promise.all(results.slice(0, 2))).toEqual(['b', 'a'])
   })
 
-  it('are all woken where one that finds nothing says that others might', async () => {
-    const { work, looks, settled } = waitingWorkers(3, { othersMayFind: true })
+  it('are all woken if one finds nothing but others may', async () => {
+    const { work, polls, settled } = waitingWorkers(3, { othersMayFind: true })
     await settled()
     work.announce()
     await settled()
-    expect(looks).toEqual([2, 2, 2])
+    expect(polls).toEqual([2, 2, 2])
   })
 
-  it('do not miss what is announced while they look', async () => {
-    const { work, heap, looks, results, settled } = waitingWorkers(1)
+  it('do not miss an announcement during a poll', async () => {
+    const { work, heap, polls, results, settled } = waitingWorkers(1)
     heap.push('a')
     work.announce()
     await settled()
     expect(await results[0]).toBe('a')
-    expect(looks).toEqual([2])
+    expect(polls).toEqual([2])
   })
 
-  it('pass on what they were woken for when they leave', async () => {
+  it('wake the next worker when they leave', async () => {
     const { work, heap, leaving, results, settled } = waitingWorkers(2)
     await settled()
     heap.push('a')
@@ -70,18 +70,18 @@ describe('workers that wait', () => {
     expect(found === 'a' || (await results[1]) === 'a').toBe(true)
   })
 
-  it('look each second though nobody wakes them, and when the next thing is due', async () => {
-    const { looks } = waitingWorkers(1)
+  it('poll every second without a hint, and when the next delivery is due', async () => {
+    const { polls } = waitingWorkers(1)
     await vi.advanceTimersByTimeAsync(3500)
-    expect(looks).toEqual([4])
+    expect(polls).toEqual([4])
     const soon = waitingWorkers(1, { nextDueAt: Date.now() + 300 })
     await vi.advanceTimersByTimeAsync(299)
-    expect(soon.looks).toEqual([1])
+    expect(soon.polls).toEqual([1])
     await vi.advanceTimersByTimeAsync(1)
-    expect(soon.looks).toEqual([2])
+    expect(soon.polls).toEqual([2])
   })
 
-  it('are sent away with nothing when their time is over, when they leave, and when the core stops', async () => {
+  it('are answered with nothing when their time is over, when they leave, and when the core stops', async () => {
     const late = waitingWorkers(1)
     await vi.advanceTimersByTimeAsync(20_000)
     expect(await late.results[0]).toBeUndefined()

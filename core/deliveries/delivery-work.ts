@@ -1,56 +1,62 @@
-/** A worker that waits for something to do. */
+/** A worker that waits for deliveries. */
 interface Waiter<Found, Room> {
-  /** The last call to work that it has looked after. */
-  looked: number
+  /** The announcement count at its last poll. */
+  polledAt: number
   room: Room
   wake: () => void
-  /** Takes it out of the line, to be answered later. */
-  leaveLine: () => (found: Found | undefined) => void
+  /** Removes it from the queue and returns the function that answers it later. */
+  dequeue: () => (found: Found | undefined) => void
 }
 
-/** A worker that was waiting, and waits on until it is answered. */
+/** A worker taken from the queue; it waits until `answer` is called. */
 export interface Waiting<Found, Room> {
   room: Room
-  /** With nothing: it looks for itself. */
+  /** Undefined makes the worker poll again. */
   answer(found: Found | undefined): void
 }
 
 export interface DeliveryWork<Found, Room> {
-  /** There may be something to do: one waiting worker after the other is woken, as long as they find something. */
+  /** Announces possible work. Wakes one waiting worker after another while they find something. */
   announce(): void
-  /** How often that has happened. */
+  /** How often `announce` was called. */
   announced(): number
   /**
-   * Looks, and looks again each time that there may be something, until it finds something, is handed something or the time is
-   * over. `look` says what it found, whether others might still find something, and when the next thing is due at the latest;
-   * without it, the wait is for what is handed over only.
+   * Polls now and after each announcement, until it finds something, is handed something, or the
+   * time is over. `poll` returns what it found, whether others may find more, and when the next
+   * delivery is due at the latest. Without `poll`, it only waits to be handed something.
    */
   wait(options: {
     until: number
     signal: AbortSignal
-    /** What it has room for while it waits. */
+    /** Its capacity while it waits. */
     room: Room
-    look?: () => Promise<Look<Found>>
+    poll?: () => Promise<PollResult<Found>>
   }): Promise<Found | undefined>
-  /** The longest waiting one with such room, to be answered by the caller: it hears nothing else until then. */
+  /**
+   * Takes the longest-waiting worker with room. The caller must answer it; nothing else wakes it
+   * until then.
+   */
   takeWaiting(hasRoom: (room: Room) => boolean): Waiting<Found, Room> | undefined
   /** Ends every wait. */
   close(): void
 }
 
-export interface Look<Found> {
+export interface PollResult<Found> {
   found?: Found
   othersMayFind: boolean
   nextDueAt?: number
 }
 
-/** How often a waiting worker looks without being woken, in milliseconds: a lost hint costs this much time. */
-export const lookEveryMs = 1000
+/**
+ * How often a waiting worker polls without a hint, in milliseconds. This bounds the cost of a lost
+ * hint.
+ */
+export const pollEveryMs = 1000
 
 /**
- * How workers wait for deliveries on one core. A hint wakes one of them, and who has found something wakes the next: a
- * hundred waiting workers do not all ask the database about one new delivery. What this core makes itself is handed to one of
- * them directly.
+ * How workers wait for deliveries on one core. A hint wakes one worker, and a worker that found
+ * something wakes the next. So a hundred waiting workers do not all query the database for one
+ * delivery. New deliveries of this core are handed to a waiting worker directly.
  */
 export function createDeliveryWork<Found, Room>(now: () => number): DeliveryWork<Found, Room> {
   const waiters = new Set<Waiter<Found, Room>>()
@@ -59,22 +65,22 @@ export function createDeliveryWork<Found, Room>(now: () => number): DeliveryWork
 
   function wakeNext() {
     for (const waiter of waiters) {
-      if (waiter.looked < announced) {
+      if (waiter.polledAt < announced) {
         waiter.wake()
         return
       }
     }
   }
 
-  function pause(looked: number, room: Room, ms: number, signal: AbortSignal): Promise<Found | undefined> {
-    if (ms <= 0 || signal.aborted || closed || looked < announced) return Promise.resolve(undefined)
+  function pause(polledAt: number, room: Room, ms: number, signal: AbortSignal): Promise<Found | undefined> {
+    if (ms <= 0 || signal.aborted || closed || polledAt < announced) return Promise.resolve(undefined)
     return new Promise((resolve) => {
-      const wake = () => waiter.leaveLine()(undefined)
+      const wake = () => waiter.dequeue()(undefined)
       const waiter: Waiter<Found, Room> = {
-        looked,
+        polledAt,
         room,
         wake,
-        leaveLine() {
+        dequeue() {
           clearTimeout(timer)
           signal.removeEventListener('abort', wake)
           waiters.delete(waiter)
@@ -95,21 +101,21 @@ export function createDeliveryWork<Found, Room>(now: () => number): DeliveryWork
 
     announced: () => announced,
 
-    async wait({ until, signal, room, look }) {
-      while (!look && !closed && !signal.aborted && now() < until) {
+    async wait({ until, signal, room, poll }) {
+      while (!poll && !closed && !signal.aborted && now() < until) {
         const handed = await pause(Number.POSITIVE_INFINITY, room, until - now(), signal)
         if (handed !== undefined) return handed
       }
-      while (look && !closed) {
-        const looking = announced
-        const { found, othersMayFind, nextDueAt = Number.POSITIVE_INFINITY } = await look()
+      while (poll && !closed) {
+        const polledAt = announced
+        const { found, othersMayFind, nextDueAt = Number.POSITIVE_INFINITY } = await poll()
         if (found !== undefined || othersMayFind) wakeNext()
         const time = now()
         if (found !== undefined || signal.aborted || time >= until) return found
-        const ms = Math.min(until - time, lookEveryMs, Math.max(nextDueAt - time, 1))
-        const handed = await pause(looking, room, ms, signal)
+        const ms = Math.min(until - time, pollEveryMs, Math.max(nextDueAt - time, 1))
+        const handed = await pause(polledAt, room, ms, signal)
         if (handed !== undefined) return handed
-        // Woken for nothing: somebody else is to look.
+        // This worker leaves; wake another one to poll instead.
         if (signal.aborted) wakeNext()
       }
       return undefined
@@ -117,7 +123,7 @@ export function createDeliveryWork<Found, Room>(now: () => number): DeliveryWork
 
     takeWaiting(hasRoom) {
       for (const waiter of waiters) {
-        if (hasRoom(waiter.room)) return { room: waiter.room, answer: waiter.leaveLine() }
+        if (hasRoom(waiter.room)) return { room: waiter.room, answer: waiter.dequeue() }
       }
       return undefined
     },

@@ -5,14 +5,14 @@ import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '.
 export type SubscriptionStatus = 'enabled' | 'disabled'
 export type DisabledReason = 'operator' | 'rejected_auth' | 'gone'
 
-/** A secret that signs for a destination. */
+/** A signing secret of a subscription. */
 export interface WebhookSecret {
   secretId: string
   sealed: string
-  /** Its first characters, for operators to tell it from others. */
+  /** Its first characters, so that operators can identify it. */
   hint: string
   createdAt: Date
-  /** Set once it was rotated out. */
+  /** Set when it is rotated out. */
   expiresAt?: Date
 }
 
@@ -24,7 +24,7 @@ export interface SubscriptionAuditEntry {
   disabledReason?: DisabledReason
 }
 
-/** Where a workspace's leads go, and what the destination gets to see of them. */
+/** Where a workspace's leads are sent, and which fields the destination receives. */
 export interface LeadSubscription {
   subscriptionId: string
   workspaceId: string
@@ -33,13 +33,13 @@ export interface LeadSubscription {
   automatic: boolean
   status: SubscriptionStatus
   disabledReason?: DisabledReason
-  /** The newest first. */
+  /** Newest first. */
   secrets: WebhookSecret[]
-  /** Attempts in a row that the destination answered with 404. */
+  /** Consecutive attempts that the destination answered with 404. */
   notFound: string[]
-  /** Answers to what was sent before say nothing of the destination as it is set up now. */
+  /** Time of the last change that matters. Answers to attempts sent before it do not count. */
   judgedSince: Date
-  /** Changes of the subscription itself, the newest first. */
+  /** Changes of the subscription itself, newest first. */
   audit: SubscriptionAuditEntry[]
   createdAt: Date
   updatedAt: Date
@@ -51,18 +51,18 @@ export type SubscriptionChanges = Partial<
   Pick<LeadSubscription, 'destinationUrl' | 'mappedFields' | 'automatic' | 'judgedSince'>
 >
 
-/** How many changes of a subscription are kept. */
+/** How many changes are kept per subscription. */
 export const auditMax = 100
 
 export interface LeadSubscriptionStore {
-  /** An insert of what is there already changes nothing. */
+  /** Changes nothing if the subscription exists. */
   insert(subscription: LeadSubscription): Promise<void>
   find(subscriptionIds: string[]): Promise<LeadSubscription[]>
-  /** The newest first. */
+  /** Newest first. */
   list(workspaceId: string, limit: number): Promise<LeadSubscription[]>
-  /** Those that every captured lead of the workspace goes to. */
+  /** Subscriptions that receive every captured lead of the workspace. */
   automatic(workspaceId: string): Promise<LeadSubscription[]>
-  /** Sets the fields that are given and no other. Changes nothing where the operation is recorded already. */
+  /** Sets only the given fields. Changes nothing if the operation is recorded. */
   update(
     subscriptionId: string,
     changes: SubscriptionChanges,
@@ -70,8 +70,8 @@ export interface LeadSubscriptionStore {
     operation: string,
   ): Promise<void>
   /**
-   * Returns false, and changes nothing, when the secrets are no longer those that the caller read. Returns true when the
-   * operation has been applied, now or before.
+   * Returns false and changes nothing if the secrets differ from those that the caller read.
+   * Returns true if the operation is applied, now or earlier.
    */
   replaceSecrets(
     subscription: LeadSubscription,
@@ -79,11 +79,11 @@ export interface LeadSubscriptionStore {
     entry: SubscriptionAuditEntry,
     operation: string,
   ): Promise<boolean>
-  /** Changes nothing where it is enabled, or the operation is recorded already. */
+  /** Changes nothing if it is enabled or the operation is recorded. */
   enable(subscriptionId: string, entry: SubscriptionAuditEntry, operation: string): Promise<void>
   /**
-   * Changes nothing where it is disabled, the operation is recorded already, or it was set up anew since `sentAt`: the time
-   * at which the attempt began whose answer disables it.
+   * Changes nothing if it is disabled, the operation is recorded, or the subscription changed since
+   * `sentAt`, when the attempt that disables it began.
    */
   disable(
     subscriptionId: string,
@@ -91,9 +91,9 @@ export interface LeadSubscriptionStore {
     entry: SubscriptionAuditEntry,
     cause: { sentAt: Date } | { operation: string },
   ): Promise<boolean>
-  /** Counts a 404, each attempt once; how many there are in a row. */
+  /** Counts a 404, once per attempt. Returns the number in a row. */
   countNotFound(subscriptionId: string, attemptId: string, sentAt: Date): Promise<number>
-  /** Something else than a 404 came. */
+  /** Resets the count after an answer other than 404. */
   resetNotFound(subscriptionIds: string[]): Promise<void>
 }
 

@@ -24,7 +24,7 @@ async function issuesOf(call: Promise<unknown>) {
 }
 
 describe('a subscription', () => {
-  it('shows its secret once, and is what it was told to be', async () => {
+  it('returns its secret once, and its settings as given', async () => {
     const { operator, workspaceId } = await test.newScene()
     const { secret, subscriptionId, subscription } = await operator.createSubscription({
       destinationUrl: 'http://crm.example:8443/in?key=1',
@@ -58,7 +58,7 @@ describe('a subscription', () => {
     ['no URL at all', 'crm', 'format'],
     ['nothing', '', 'format'],
     ['an address that is not allowed', 'https://db.internal.example/', 'publicAddress'],
-  ])('cannot have %s as its destination, at first or later', async (_, destinationUrl, rule) => {
+  ])('rejects %s as a destination, in create and update', async (_, destinationUrl, rule) => {
     const { operator, subscriptionId } = await test.newScene()
     const issues = [`/destinationUrl ${rule}`]
     expect(await issuesOf(operator.createSubscription({ destinationUrl }))).toEqual(issues)
@@ -66,18 +66,18 @@ describe('a subscription', () => {
   })
 
   it.each<[string, string[], string]>([
-    ['the name of the reference', ['reference'], '/mappedFields/0 pattern'],
+    ['the reserved name of the reference', ['reference'], '/mappedFields/0 pattern'],
     ['a name with a space', ['a', 'b c'], '/mappedFields/1 pattern'],
-    ['a name twice', ['a', 'a'], '/mappedFields/1 uniqueItems'],
-    ['too many', Array.from({ length: 51 }, (_, index) => `f${index}`), '/mappedFields maxItems'],
-  ])('cannot map %s', async (_, mappedFields, issue) => {
+    ['a duplicate name', ['a', 'a'], '/mappedFields/1 uniqueItems'],
+    ['too many names', Array.from({ length: 51 }, (_, index) => `f${index}`), '/mappedFields maxItems'],
+  ])('rejects a mapping with %s', async (_, mappedFields, issue) => {
     const { operator } = await test.newScene()
     expect(
       await issuesOf(operator.createSubscription({ destinationUrl: 'https://crm.example/', mappedFields })),
     ).toContain(issue)
   })
 
-  it('says who did what', async () => {
+  it('records the actor of each change', async () => {
     const { operator, subscriptionId, send } = await test.newScene()
     const steps = [
       () => operator.updateSubscription({ subscriptionId, automatic: true }),
@@ -112,7 +112,7 @@ describe('a subscription', () => {
 })
 
 describe('the rotation of a secret', () => {
-  it('signs with both until the overlap is over, the newest first', async () => {
+  it('signs with both secrets until the overlap is over, newest first', async () => {
     const { operator, subscriptionId, send, secret: old } = await test.newScene()
     const { secret, subscription } = await operator.rotateSubscriptionSecret({ subscriptionId, overlapSeconds: 3600 })
     expect(secret).not.toBe(old)
@@ -131,7 +131,7 @@ describe('the rotation of a secret', () => {
     expect(after).toHaveLength(1)
   })
 
-  it('at once, or twice at the same time, leaves one newest secret', async () => {
+  it('leaves one newest secret under concurrent rotations', async () => {
     const { operator, subscriptionId } = await test.newScene()
     await Promise.all(Array.from({ length: 5 }, () => operator.rotateSubscriptionSecret({ subscriptionId })))
     const { subscription } = await operator.rotateSubscriptionSecret({ subscriptionId, overlapSeconds: 0 })
@@ -143,12 +143,12 @@ describe('the rotation of a secret', () => {
   })
 })
 
-describe('a destination that refuses', () => {
+describe('a destination that rejects requests', () => {
   it.each([
     [401, DisabledReason.REJECTED_AUTH],
     [403, DisabledReason.REJECTED_AUTH],
     [410, DisabledReason.GONE],
-  ])('with %i disables its subscription, and holds what is still to come', async (status, reason) => {
+  ])('with %i disables its subscription and holds its other deliveries', async (status, reason) => {
     const { send, subscription, operator, subscriptionId, attempts } = await test.newScene()
     const worker = await test.worker()
     const [one, two] = [await send(), await send()]
@@ -178,14 +178,14 @@ describe('a destination that refuses', () => {
     expect(await attempts(other.deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED }])
   })
 
-  it('with 404 disables it after five in a row, and anything else in between begins anew', async () => {
+  it('with 404 disables it after five in a row; any other answer resets the count', async () => {
     const { send, subscription, operator, subscriptionId } = await test.newScene()
     const worker = await test.worker()
     const answer = async (status: number) => {
       await send()
       const [claimed] = await worker.claim()
       await worker.answer(claimed!, status)
-      // A result that is told again counts once.
+      // A repeated result counts once.
       await worker.answer(claimed!, status)
     }
     for (let turn = 0; turn < 4; turn += 1) await answer(404)
@@ -202,7 +202,7 @@ describe('a destination that refuses', () => {
     expect((await subscription()).status).toBe(SubscriptionStatus.ENABLED)
   })
 
-  it('is not disabled by the answer to what was sent before it was set up anew', async () => {
+  it('does not disable it by an answer to an attempt from before the last change', async () => {
     const { send, subscription, operator, subscriptionId } = await test.newScene()
     await send()
     const worker = await test.worker()
@@ -218,7 +218,7 @@ describe('a disabled subscription', () => {
   const disable = { status: SubscriptionStatus.DISABLED }
   const enable = { status: SubscriptionStatus.ENABLED }
 
-  it('holds what is pending and what is scheduled, and lets each go on where it was', async () => {
+  it('holds pending and scheduled deliveries, and enabling restores their status', async () => {
     const { send, operator, subscriptionId, attempts } = await test.newScene()
     const worker = await test.worker()
     const scheduled = await send()
@@ -239,7 +239,7 @@ describe('a disabled subscription', () => {
     expect(await attempts(pending.deliveryId)).toHaveLength(1)
   })
 
-  it('refuses a manual retry', async () => {
+  it('rejects a manual retry', async () => {
     const { send, operator, subscriptionId } = await test.newScene()
     const { attemptId } = await send()
     await (await test.worker()).drain(400)
@@ -249,7 +249,7 @@ describe('a disabled subscription', () => {
     )
   })
 
-  it('gets what was under way at that time, and holds what has to be tried again', async () => {
+  it('records results of claimed deliveries, and holds those that need a retry', async () => {
     const { send, operator, subscriptionId, attempts } = await test.newScene()
     const [a, b, c] = [await send(), await send(), await send()]
     const worker = await test.worker()
@@ -258,7 +258,7 @@ describe('a disabled subscription', () => {
     expect(await worker.answer(claimed.get(a.deliveryId)!, 200)).toBe(true)
     expect(await worker.answer(claimed.get(b.deliveryId)!, 500)).toBe(true)
     test.advance(60 * second)
-    // The third one's worker has died. Both are held as soon as a worker comes upon them.
+    // The third worker has died. Both deliveries are held when a worker finds them.
     expect(await worker.claim()).toEqual([])
     expect(await attempts(a.deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED }])
     expect(await attempts(b.deliveryId)).toMatchObject([{ status: DeliveryStatus.HELD }])
@@ -270,7 +270,7 @@ describe('a disabled subscription', () => {
     expect(await attempts(c.deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED, attemptNumber: 1 }])
   })
 
-  it('lets many go on one after the other, not all at once', async () => {
+  it('spreads the release of many deliveries', async () => {
     const { send, operator, subscriptionId } = await test.newScene()
     await Promise.all(Array.from({ length: 60 }, () => send()))
     await operator.updateSubscription({ subscriptionId, ...disable })
@@ -286,7 +286,7 @@ describe('a disabled subscription', () => {
 describe('the death of a core', () => {
   const worker = () => test.worker()
 
-  it('between an answer that disables and the disabling loses neither', async () => {
+  it('between the write of a disabling answer and the disabling loses neither', async () => {
     for (let writes = 0; ; writes += 1) {
       const { send, subscription, attempts } = await test.newScene()
       await send()
@@ -298,9 +298,9 @@ describe('the death of a core', () => {
         () => false,
         () => true,
       )
-      // The worker tells it again, to a core that lives; the rest is the chores'.
+      // The worker repeats the result on another core; reconciliation does the rest.
       if (died) expect(await (await worker()).answer(claimed!, 401)).toBe(true)
-      await test.cores[1]!.deliveryVerdicts.executeForgotten()
+      await test.cores[1]!.subscriptionDisabling.applyPending()
       await test.cores[1]!.deliveryHolds.reconcile()
       expect(await subscription()).toMatchObject({ status: SubscriptionStatus.DISABLED, heldDeliveries: 1 })
       expect(await attempts(claimed!.deliveryId)).toMatchObject([{ status: DeliveryStatus.FAILED }])
@@ -311,7 +311,7 @@ describe('the death of a core', () => {
     }
   })
 
-  it('while a subscription is enabled or disabled leaves what the chore completes', async () => {
+  it('while a subscription is enabled or disabled leaves a state that reconciliation completes', async () => {
     for (const status of [SubscriptionStatus.DISABLED, SubscriptionStatus.ENABLED]) {
       for (let writes = 0; writes < 3; writes += 1) {
         const { send, operator, subscriptionId, subscription, workspaceId } = await test.newScene()

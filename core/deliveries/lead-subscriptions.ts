@@ -19,7 +19,7 @@ import {
 import type { LiveSubscriptions } from './live-subscriptions.ts'
 import { defaultOverlapSeconds, liveSecrets, newWebhookSecret, rotatedSecrets } from './webhook-secrets.ts'
 
-/** Who asks: its name for the record, and the one workspace that it may act for, where there is one. */
+/** The caller: its name for the audit, and the one workspace it may act for, if limited. */
 export interface Requester {
   subject: string
   workspaceId?: string
@@ -37,21 +37,21 @@ export interface SubscriptionView {
   heldDeliveries: number
 }
 
-/** Whether every address that a destination resolves to is allowed. Never says why not. */
-export type JudgeDestination = (url: URL) => Promise<boolean>
+/** Whether every address that a destination resolves to is allowed. Gives no reason. */
+export type IsAllowedDestination = (url: URL) => Promise<boolean>
 
-/** A new secret, shown once: `secret` answers it again to a repeat of the operation. */
-export type MadeSecret = SubscriptionView & { secretId: string }
+/** A new secret. `secret` returns it again if the operation is repeated. */
+export type CreatedSecret = SubscriptionView & { secretId: string }
 
-/** Each write takes the name of its operation, as those of `Workspaces` do. */
+/** Writes are idempotent by operation name, as in `Workspaces`. */
 export interface LeadSubscriptions {
   /** Errors: `NotFound`, `ValidationFailed`. */
   create(
     settings: { workspaceId: string; destinationUrl: string; mappedFields: string[]; automatic: boolean },
     by: Requester,
     operation?: string,
-  ): Promise<MadeSecret>
-  /** Sets the fields that are given and no other. Errors: `SubscriptionNotFound`, `ValidationFailed`. */
+  ): Promise<CreatedSecret>
+  /** Sets only the given fields. Errors: `SubscriptionNotFound`, `ValidationFailed`. */
   update(
     subscriptionId: string,
     settings: SubscriptionSettings,
@@ -59,20 +59,20 @@ export interface LeadSubscriptions {
     operation?: string,
   ): Promise<SubscriptionView>
   /**
-   * `overlapSeconds`: how long the secret before goes on signing.
-   * Errors: `SubscriptionNotFound`, `ValidationFailed`, `RateLimited` while too many secrets sign.
+   * The previous secret signs for `overlapSeconds` more. Errors: `SubscriptionNotFound`,
+   * `ValidationFailed`, `RateLimited` while too many secrets sign.
    */
   rotateSecret(
     subscriptionId: string,
     overlapSeconds: number | undefined,
     by: Requester,
     operation?: string,
-  ): Promise<MadeSecret>
-  /** A secret that signs now. Errors: `IdempotencyConflict` when it has ended, so that nobody is given a dead one. */
+  ): Promise<CreatedSecret>
+  /** Returns a secret that signs now. Errors: `IdempotencyConflict` if it has expired. */
   secret(subscription: LeadSubscription, secretId: string): string
-  /** With who did what, the newest first. Errors: `SubscriptionNotFound`. */
+  /** Includes the audit, newest first. Errors: `SubscriptionNotFound`. */
   get(subscriptionId: string, by: Requester): Promise<SubscriptionView & { audit: SubscriptionAuditEntry[] }>
-  /** The newest first. */
+  /** Newest first. */
   list(workspaceId: string): Promise<SubscriptionView[]>
 }
 
@@ -82,16 +82,16 @@ const maxListed = 1000
 export function createLeadSubscriptions(dependencies: {
   store: LeadSubscriptionStore
   deliveries: Pick<DeliveryStore, 'requests'>
-  holds: Pick<DeliveryHolds, 'followStatus' | 'heldCounts'>
+  holds: Pick<DeliveryHolds, 'applyStatus' | 'heldCounts'>
   liveSubscriptions: Pick<LiveSubscriptions, 'changed'>
   workspaceStore: Pick<WorkspaceStore, 'findWorkspace'>
   secretBox: SecretBox
   plannedIds: PlannedIds
-  judgeDestination: JudgeDestination
+  isAllowedDestination: IsAllowedDestination
   now: () => number
 }): LeadSubscriptions {
   const { store, deliveries, holds, liveSubscriptions, workspaceStore, now } = dependencies
-  const { secretBox, plannedIds, judgeDestination } = dependencies
+  const { secretBox, plannedIds, isAllowedDestination } = dependencies
 
   async function find(subscriptionId: string, { workspaceId }: Requester): Promise<LeadSubscription> {
     const [found] = await store.find([subscriptionId])
@@ -109,7 +109,7 @@ export function createLeadSubscriptions(dependencies: {
   async function validateSettings({ destinationUrl, mappedFields }: SubscriptionSettings) {
     validate(field('/destinationUrl', destinationUrl, destinationShape), ...mappingIssues(mappedFields ?? []))
     const url = destinationUrl === undefined ? undefined : parseDestinationUrl(destinationUrl)
-    if (url && !(await judgeDestination(url))) {
+    if (url && !(await isAllowedDestination(url))) {
       throw new ServiceError(ErrorCode.VALIDATION_FAILED, {
         issues: [{ path: '/destinationUrl', rule: 'publicAddress' }],
       })
@@ -147,9 +147,9 @@ export function createLeadSubscriptions(dependencies: {
       const { status, ...changes } = settings
       const entry = { at: new Date(now()), actor: by.subject }
       if (Object.keys(changes).length > 0) {
-        const judged = changes.destinationUrl === undefined ? {} : { judgedSince: entry.at }
+        const reset = changes.destinationUrl === undefined ? {} : { judgedSince: entry.at }
         const updated = { ...entry, action: 'updated' as const }
-        await store.update(subscriptionId, { ...changes, ...judged }, updated, `${operation} settings`)
+        await store.update(subscriptionId, { ...changes, ...reset }, updated, `${operation} settings`)
       }
       const statusOperation = `${operation} status`
       if (status === 'enabled') await store.enable(subscriptionId, { ...entry, action: 'enabled' }, statusOperation)
@@ -158,8 +158,8 @@ export function createLeadSubscriptions(dependencies: {
         await store.disable(subscriptionId, 'operator', disabled, { operation: statusOperation })
       }
       await liveSubscriptions.changed(subscriptionId)
-      // If this process dies before it is done, `DeliveryHolds.reconcile` does it.
-      if (status) await holds.followStatus(subscriptionId)
+      // If this process dies first, `DeliveryHolds.reconcile` does it.
+      if (status) await holds.applyStatus(subscriptionId)
       return view(subscriptionId, by)
     },
 
@@ -168,7 +168,7 @@ export function createLeadSubscriptions(dependencies: {
       validate(field('/overlapSeconds', overlapSeconds, integer(0, 7 * defaultOverlapSeconds)))
       const seen = subscription.secrets
       const secretId = plannedIds('key', operation)
-      // Each turn that fails means that another write succeeded.
+      // A failed try means that another write succeeded.
       const tryOnce = (read: LeadSubscription) => {
         const at = new Date(now())
         const { kept } = newWebhookSecret(secretBox, at, secretId)
@@ -215,7 +215,7 @@ function mappingIssues(names: string[]): (FieldIssue | undefined)[] {
   if (names.length > maxMapped) return [{ path: '/mappedFields', rule: 'maxItems' }]
   return names.map((name, index) =>
     field(`/mappedFields/${index}`, name, () => {
-      // The lead's own reference bears that name.
+      // Reserved for the lead's own reference.
       if (!leadFieldName.test(name) || name === 'reference') return 'pattern'
       return names.indexOf(name) === index ? undefined : 'uniqueItems'
     }),

@@ -3,9 +3,9 @@ import { createBus } from '../bus.ts'
 import type { LeadSubscription } from './lead-subscription-store.ts'
 import { createLiveSubscriptions } from './live-subscriptions.ts'
 
-/** A store with one subscription, whose URL tells how often it was read. */
+/** A store with one subscription, whose URL counts its reads. */
 function newScene() {
-  const scene = { reads: 0, now: 1_000, isCurrent: true, told: [] as string[] }
+  const scene = { reads: 0, now: 1_000, isCurrent: true, published: [] as string[] }
   const bus = createBus()
   const live = createLiveSubscriptions({
     bus,
@@ -17,13 +17,13 @@ function newScene() {
           .map((subscriptionId) => ({ subscriptionId, destinationUrl: String(scene.reads) }) as LeadSubscription)
       },
     },
-    wakeups: { isCurrent: () => scene.isCurrent, stateChanged: async (...ids) => void scene.told.push(...ids) },
+    wakeups: { isCurrent: () => scene.isCurrent, stateChanged: async (...ids) => void scene.published.push(...ids) },
     now: () => scene.now,
   })
   return { scene, live, bus, find: () => live.find('sub_1') }
 }
 
-it('a subscription is remembered, with the time at which it was read', async () => {
+it('caches a subscription with the time of its read', async () => {
   const { scene, find } = newScene()
   const known = await find()
   scene.now += 9_000
@@ -32,7 +32,7 @@ it('a subscription is remembered, with the time at which it was read', async () 
   expect(scene.reads).toBe(1)
 })
 
-it('it is read again once somebody changed it, and every core is told of a change', async () => {
+it('reads again after a change or a gap, and publishes changes to every core', async () => {
   const { scene, live, bus, find } = newScene()
   await find()
   bus.emit('changed', ['lead-deliveries'])
@@ -43,10 +43,10 @@ it('it is read again once somebody changed it, and every core is told of a chang
   bus.emit('gap')
   expect((await find())?.subscription.destinationUrl).toBe('3')
   await live.changed('sub_1')
-  expect(scene.told).toEqual(['sub_1'])
+  expect(scene.published).toEqual(['sub_1'])
 })
 
-it('it is read each time while changes may go unheard, and after ten seconds in any case', async () => {
+it('reads each time while hints may be missed, and after ten seconds', async () => {
   const { scene, find } = newScene()
   await find()
   scene.isCurrent = false
@@ -58,6 +58,6 @@ it('it is read each time while changes may go unheard, and after ten seconds in 
   expect(scene.reads).toBe(3)
 })
 
-it('one that does not exist is none', async () => {
+it('returns undefined for an unknown subscription', async () => {
   expect(await newScene().live.find('sub_2')).toBeUndefined()
 })

@@ -3,21 +3,23 @@ import { createLiveCache } from '../log/live-cache.ts'
 import type { Wakeups } from '../log/wakeups.ts'
 import type { LeadSubscription, LeadSubscriptionStore } from './lead-subscription-store.ts'
 
-/** A subscription as it was at most a second ago. */
+/** A cached subscription, at most a second old. */
 export interface KnownSubscription {
   subscription: LeadSubscription
-  /** Not later than it was read. */
+  /** Not later than the read. */
   readAt: Date
 }
 
-/** What new deliveries and results go by, remembered between them. */
+/** Cached subscriptions for new deliveries and results. */
 export interface LiveSubscriptions {
   find(subscriptionId: string): Promise<KnownSubscription | undefined>
-  /** These are not as they were: every core is told. Resolves when the others can see it. */
+  /** Invalidates the subscriptions on every core. Resolves when the other cores can see it. */
   changed(...subscriptionIds: string[]): Promise<void>
 }
 
-/** A core that dies between a change and telling of it costs the others this much time, in milliseconds. */
+/**
+ * How long other cores may use a stale entry if a core dies before notifying them, in milliseconds.
+ */
 const maxAgeMs = 10_000
 
 export function createLiveSubscriptions(dependencies: {

@@ -7,14 +7,14 @@ import type { DeliveryOperation, NewDelivery } from './delivery-store.ts'
 import type { LeadSubscription } from './lead-subscription-store.ts'
 
 /**
- * A delivery with its first attempt, as it begins: `held` where the subscription is disabled, and `failed` where its body is
- * larger than what is sent at all.
+ * A delivery with its first attempt. Its status is `held` if the subscription is disabled, and
+ * `failed` if its body exceeds the limit.
  */
 export function newDelivery(options: {
   lead: Lead
   subscription: LeadSubscription
   operation: Omit<DeliveryOperation, 'attemptId'>
-  /** Left out for what happens by itself. */
+  /** Absent for automatic deliveries. */
   requestedBy?: string
   at: Date
   settings: { bodyMaxBytes: number; retentionDays: number }
@@ -38,7 +38,7 @@ export function newDelivery(options: {
         attemptId,
         correlationId: randomUUID(),
         manual: requestedBy !== undefined,
-        ...(requestedBy === undefined ? {} : { requestedBy }),
+        requestedBy,
         createdAt: at,
         updatedAt: at,
         ...(isTooLarge && { outcome: { status: 'failed', responseClass: 'rejected_payload' } }),
@@ -47,7 +47,7 @@ export function newDelivery(options: {
     operations: [{ ...operation, attemptId }],
     createdAt: at,
     updatedAt: at,
-    ...(traceparent && { traceparent }),
+    traceparent,
     ...(requestedBy === undefined ? {} : { requestedAt: at }),
     ...(isTooLarge
       ? { deleteAt: new Date(at.getTime() + settings.retentionDays * 86_400_000) }

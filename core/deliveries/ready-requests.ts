@@ -16,15 +16,18 @@ export interface ClaimedDelivery {
   url: string
   headers: Record<string, string>
   body: Uint8Array
-  /** The trace in which the delivery was made; it is not sent to the destination. */
+  /** The trace in which the delivery was created. It is not sent to the destination. */
   traceparent?: string
 }
 
-/** Secrets in clear, the newest first. */
+/** Decrypted secrets, newest first. */
 export type SigningSecrets = [string, ...string[]]
 
 export interface ReadyRequests {
-  /** The secrets that sign at a time; undefined where one cannot be opened: that must not stop the deliveries of others. */
+  /**
+   * The secrets that sign at a time. Undefined if one cannot be decrypted, so that other deliveries
+   * go on.
+   */
   secretsOf(subscription: LeadSubscription, at: Date): SigningSecrets | undefined
   /** The latest attempt of a delivery, signed now. */
   make(
@@ -33,7 +36,7 @@ export interface ReadyRequests {
   ): ClaimedDelivery
 }
 
-/** Bodies in one answer to a worker, so that it stays below what a worker reads. */
+/** Limit of body bytes in one claim, so that the response stays within the worker's limit. */
 export const bodiesMaxBytes = 8 * 1024 * 1024
 
 export const newClaimId = (): string => `clm_${randomBytes(18).toString('base64url')}`
@@ -44,7 +47,7 @@ export function createReadyRequests(dependencies: {
   now: () => number
 }): ReadyRequests {
   const { secretBox, logger, now } = dependencies
-  /** As long as the subscription is remembered. */
+  /** Cached while the subscription is cached. */
   const opened = new WeakMap<WebhookSecret, string>()
 
   function open(secret: WebhookSecret): string {
@@ -59,9 +62,12 @@ export function createReadyRequests(dependencies: {
         const [newest, ...older] = liveSecrets(secrets, at).map(open)
         if (newest !== undefined) return [newest, ...older]
       } catch {
-        // What was wrong with it may quote it.
+        // The error is not logged because it may quote the secret.
       }
-      logger.error({ subscriptionId }, 'a secret cannot be opened: is its key missing in SECRET_KEYS?')
+      logger.error(
+        { subscriptionId },
+        'decrypting a webhook secret failed; its deliveries wait: check SECRET_KEYS for its key',
+      )
       return undefined
     },
 
@@ -76,7 +82,7 @@ export function createReadyRequests(dependencies: {
         url: subscription.destinationUrl,
         headers: webhookHeaders({ deliveryId, correlationId, body, secrets, at: now() }),
         body,
-        ...(traceparent && { traceparent }),
+        traceparent,
       }
     },
   }

@@ -11,13 +11,13 @@ import { type ClaimRequest, createDeliveryClaims, type DeliveryClaims } from './
 import { createDeliveryHolds, type DeliveryHolds } from './delivery-holds.ts'
 import { createDeliveryIntake } from './delivery-intake.ts'
 import { createDeliveryResults, type DeliveryResults } from './delivery-results.ts'
-import { createDeliveryVerdicts, type DeliveryVerdicts } from './delivery-verdicts.ts'
 import { createDeliveryWork, type DeliveryWork } from './delivery-work.ts'
-import { createLeadSubscriptions, type JudgeDestination, type LeadSubscriptions } from './lead-subscriptions.ts'
+import { createLeadSubscriptions, type IsAllowedDestination, type LeadSubscriptions } from './lead-subscriptions.ts'
 import { createLiveSubscriptions, type LiveSubscriptions } from './live-subscriptions.ts'
 import { type ClaimedDelivery, createReadyRequests } from './ready-requests.ts'
+import { createSubscriptionDisabling, type SubscriptionDisabling } from './subscription-disabling.ts'
 
-/** Leads and their deliveries, from the capture of a lead to the destination. */
+/** Leads and their deliveries, from capture to destination. */
 export interface DeliveryService {
   leads: Leads
   leadFanOut: LeadFanOut
@@ -26,7 +26,7 @@ export interface DeliveryService {
   deliveryClaims: DeliveryClaims
   deliveryResults: DeliveryResults
   deliveryHolds: DeliveryHolds
-  deliveryVerdicts: DeliveryVerdicts
+  subscriptionDisabling: SubscriptionDisabling
   deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest>
   liveSubscriptions: LiveSubscriptions
   jobs: Recurring[]
@@ -34,10 +34,10 @@ export interface DeliveryService {
   close(): void
 }
 
-/** What the cores wake each other with when there is something to deliver. */
+/** The hint by which cores wake each other when deliveries are due. */
 export const deliveryWorkHint = 'lead-deliveries'
 
-/** How often deliveries are made to agree with subscriptions and leads, where a process died in between, in milliseconds. */
+/** How often deliveries are reconciled with subscriptions and leads, in milliseconds. */
 const reconcileEveryMs = 5000
 const dueCountedMax = 1000
 
@@ -46,7 +46,7 @@ export function createDeliveryService(
   { wakeups }: LogService,
   { visitorAccess: access }: VisitorService,
   { conversationAccess }: ConversationService,
-  judgeDestination: JudgeDestination,
+  isAllowedDestination: IsAllowedDestination,
 ): DeliveryService {
   const {
     leads: leadStore,
@@ -75,15 +75,17 @@ export function createDeliveryService(
     return [due.length, oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000]
   })
 
-  /** A hint, also to this process itself: losing one costs a second. */
+  /** Sends a hint to all cores, this one included. A lost hint delays work by a second. */
   function announce() {
     wakeups
       .stateChanged(deliveryWorkHint)
-      .catch((error: Error) => logger.warn({ reason: error.name }, 'wake-up not written'))
+      .catch((error: Error) =>
+        logger.warn({ reason: error.name }, 'publishing the delivery hint failed; workers poll within a second'),
+      )
   }
 
   const holds = createDeliveryHolds({ store: holdStore, subscriptions: subscriptionStore, announce, now })
-  const verdicts = createDeliveryVerdicts({
+  const subscriptionDisabling = createSubscriptionDisabling({
     store: holdStore,
     subscriptions: subscriptionStore,
     liveSubscriptions,
@@ -112,9 +114,9 @@ export function createDeliveryService(
 
   // One job each, so that a failure of one does not stop the others.
   const jobs = [
-    { name: 'sending leads on', run: fanOut.finish },
-    { name: 'judging subscriptions', run: verdicts.executeForgotten },
-    { name: 'holding and releasing deliveries', run: holds.reconcile },
+    { name: 'finish lead fan-out', run: fanOut.finish },
+    { name: 'disable subscriptions', run: subscriptionDisabling.applyPending },
+    { name: 'hold and release deliveries', run: holds.reconcile },
   ]
 
   return {
@@ -124,7 +126,7 @@ export function createDeliveryService(
       workspaceStore,
       secretBox,
       plannedIds,
-      judgeDestination,
+      isAllowedDestination,
       now,
       store: subscriptionStore,
       deliveries: deliveryStore,
@@ -155,7 +157,7 @@ export function createDeliveryService(
       queue,
       subscriptions: subscriptionStore,
       liveSubscriptions,
-      verdicts,
+      subscriptionDisabling,
       announce,
       metrics,
       logger,
@@ -164,7 +166,7 @@ export function createDeliveryService(
       random,
     }),
     deliveryHolds: holds,
-    deliveryVerdicts: verdicts,
+    subscriptionDisabling,
     deliveryWork,
     liveSubscriptions,
     close: deliveryWork.close,

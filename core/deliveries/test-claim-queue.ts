@@ -1,12 +1,12 @@
 import { createCoreMetrics } from '../metrics.ts'
 import { type ClaimRequest, createDeliveryClaims } from './delivery-claims.ts'
-import type { Look } from './delivery-work.ts'
+import type { PollResult } from './delivery-work.ts'
 import type { ClaimedDelivery } from './ready-requests.ts'
 
 export const at = 1_000_000
 type Dependencies = Parameters<typeof createDeliveryClaims>[0]
 
-/** A queue in memory: what is due of each destination, and what every step was asked for. */
+/** A queue in memory. It records the arguments of every step. */
 export function newScene({ due = {} as Record<string, string[]>, later = [] as number[] } = {}) {
   const seen = {
     upcoming: 0,
@@ -16,7 +16,7 @@ export function newScene({ due = {} as Record<string, string[]>, later = [] as n
     released: [] as unknown[],
     held: [] as string[],
     renewed: [] as unknown[],
-    looks: [] as Look<ClaimedDelivery[]>[],
+    polls: [] as PollResult<ClaimedDelivery[]>[],
     waits: [] as unknown[],
   }
   const scene = {
@@ -28,7 +28,7 @@ export function newScene({ due = {} as Record<string, string[]>, later = [] as n
     unsealed: new Set<string>(),
     bodyBytes: 10,
     tookOver: false,
-    /** Which of the chosen nobody else took. */
+    /** Filters the deliveries that no other core took. */
     takes: (ids: string[]) => ids,
     onTake: () => {},
     metrics: createCoreMetrics(),
@@ -78,18 +78,18 @@ export function newScene({ due = {} as Record<string, string[]>, later = [] as n
         until,
         signal,
         room,
-        look,
+        poll,
       }: {
         until: number
         signal: unknown
         room: unknown
-        look?: () => Promise<Look<ClaimedDelivery[]>>
+        poll?: () => Promise<PollResult<ClaimedDelivery[]>>
       }) {
         seen.waits.push([until, signal, room])
-        if (!look) return undefined
-        const looked = await look()
-        seen.looks.push(looked)
-        return looked.found
+        if (!poll) return undefined
+        const polled = await poll()
+        seen.polls.push(polled)
+        return polled.found
       },
     } as unknown as Dependencies['work'],
     requests: {

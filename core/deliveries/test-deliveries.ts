@@ -30,7 +30,10 @@ const writing = new Set([
   'bulkWrite',
 ])
 
-/** Two cores over one database, called through Connect, with clock and chance in the test's hand. At the file's top level. */
+/**
+ * Two cores over one database, called through Connect, with an injected clock and random source.
+ * Call it at the file's top level.
+ */
 export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfig> } = {}) {
   const { uri, name } = testDatabase()
   const cores: CoreContext[] = []
@@ -51,10 +54,10 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       logger: pino({ level: 'silent' }),
       now,
       random,
-      judgeDestination: async ({ hostname }) => !hostname.endsWith('.internal.example'),
+      isAllowedDestination: async ({ hostname }) => !hostname.endsWith('.internal.example'),
     })
 
-  /** Made once for each core: it holds every service. */
+  /** Created once per core, since it holds every service. */
   const transports = new Map<CoreContext, Transport>()
   function transportOf(core: CoreContext): Transport {
     const transport = transports.get(core) ?? inMemoryTransport(core)
@@ -86,7 +89,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       skew += ms
     },
 
-    /** With `started` the cores follow each other and run their chores, as processes do. */
+    /** With `started`, the cores exchange hints and run their jobs, as processes do. */
     async open({ started = false, count = 2 } = {}) {
       for (let index = 0; index < count; index += 1) {
         const core = openCore(await openDatabase({ uri, name, timeoutMs: 10_000 }))
@@ -96,12 +99,12 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       return cores
     },
 
-    /** Nothing is left to deliver. */
+    /** Deletes all deliveries. */
     async clear() {
       await cores[0]?.database.collections.deliveries.deleteMany({})
     },
 
-    /** A workspace with one lead and one subscription, and what its operator and a worker call. */
+    /** A workspace with one lead and one subscription, and clients of an operator and a worker. */
     async newScene(more: { mappedFields?: string[]; automatic?: boolean; fields?: Record<string, string> } = {}) {
       const [core] = cores
       if (!core) throw new Error('open first')
@@ -164,7 +167,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
         calls,
         claim,
         answer,
-        /** Answers all of them in one call; how many of the results count. */
+        /** Answers all in one call; returns how many results count. */
         async answerAll(claimed: ClaimedDelivery[], status: number) {
           const results = claimed.map(({ deliveryId, attemptId, claimId }) => ({
             deliveryId,
@@ -175,7 +178,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
           const { recorded } = await calls.recordAttempts({ results })
           return recorded.filter(({ counted }) => counted).length
         },
-        /** Claims what there is and answers each with the status; how many there were. */
+        /** Claims everything due and answers each with the status; returns how many there were. */
         async drain(status = 200) {
           const claimed = await claim()
           for (const delivery of claimed) await answer(delivery, status)
@@ -184,16 +187,18 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       }
     },
 
-    /** Resolves once a worker waits on the core for what is new. */
+    /** Resolves once a worker waits on the core for new deliveries. */
     waitingWorker: (core = cores[0]!) =>
       until('a worker to wait', () => {
         const waiting = core.deliveryWork.takeWaiting(({ onlyNew }) => onlyNew)
-        // It goes on waiting.
+        // The worker polls again and keeps waiting.
         waiting?.answer(undefined)
         return waiting
       }),
 
-    /** A core that tells of each call of the database before it is made; where `onCall` throws, it fails. */
+    /**
+     * A core that reports each database call before it is made. If `onCall` throws, the call fails.
+     */
     watchedCore(onCall: (collection: string, method: string) => void): CoreContext {
       const { database } = cores[0]!
       const collections = Object.entries(database.collections).map(([collectionName, collection]) => [
@@ -220,7 +225,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       })
     },
 
-    /** A core that dies after so many writes: none after that reaches the database. */
+    /** A core that dies after so many writes. Later writes do not reach the database. */
     mortalCore(writes: number): CoreContext {
       let left = writes
       return this.watchedCore((collection, method) => {

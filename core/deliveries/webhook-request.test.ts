@@ -10,13 +10,13 @@ const secretBox = { seal: (text: string) => `sealed ${text}` }
 const fresh = () => newWebhookSecret(secretBox, new Date())
 
 describe('the signature of the body', () => {
-  it('is the one that GitHub publishes for its example', () => {
+  it("matches GitHub's published example", () => {
     expect(bodySignature("It's a Secret to Everybody", bytes('Hello, World!'))).toBe(
       '757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17',
     )
   })
 
-  it('is keyed with the secret as it was shown, prefix and all', () => {
+  it('uses the whole secret as its key, including the prefix', () => {
     const { secret } = fresh()
     const body = bytes('{"a":"ä"}')
     const { 'x-service-webhook-signature': header } = headersOf(body, [secret])
@@ -27,8 +27,8 @@ describe('the signature of the body', () => {
 const headersOf = (body: Uint8Array, secrets: [string, ...string[]], at = Date.now()) =>
   webhookHeaders({ deliveryId: 'dlv_1', correlationId: 'cor', body, secrets, at })
 
-describe('the signature of Standard Webhooks', () => {
-  it('is the one that its makers publish for their example', () => {
+describe('the Standard Webhooks signature', () => {
+  it('matches the published example', () => {
     const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
     const signature = standardSignature(
       secret,
@@ -39,7 +39,7 @@ describe('the signature of Standard Webhooks', () => {
     expect(signature).toBe('v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
   })
 
-  it('is accepted by the standardwebhooks library, under each live secret', () => {
+  it('is accepted by the standardwebhooks library under each live secret', () => {
     const secrets: [string, string] = [fresh().secret, fresh().secret]
     const body = bytes(JSON.stringify({ name: 'Zoë — 😀' }))
     const headers = headersOf(body, secrets)
@@ -48,7 +48,7 @@ describe('the signature of Standard Webhooks', () => {
     }
   })
 
-  it('is refused for another body, another id, another secret and an old time', () => {
+  it('is rejected for another body, another id, another secret and an old time', () => {
     const { secret } = fresh()
     const body = bytes('{"a":1}')
     const headers = headersOf(body, [secret])
@@ -61,7 +61,7 @@ describe('the signature of Standard Webhooks', () => {
 })
 
 describe('the headers', () => {
-  it('are those of the specification', () => {
+  it('match the specification', () => {
     const { secret } = fresh()
     expect(headersOf(bytes('{}'), [secret], 1_700_000_000_999)).toEqual({
       'content-type': 'application/json',
@@ -82,7 +82,7 @@ describe('the body', () => {
   const bodyOf = (fields: Record<string, string>, mappedFields: string[]) =>
     Buffer.from(deliveryBody({ deliveryId: 'dlv_1', occurredAt, lead: { leadId: 'lead_1', fields }, mappedFields }))
 
-  it('holds the reference and what the mapping names, and nothing else of the lead', () => {
+  it('contains the reference and the mapped fields, and no other data of the lead', () => {
     expect(bodyOf({ name: 'Mia', mail: 'mia@example.org' }, ['name', 'phone']).toString()).toBe(
       '{"eventType":"lead.ready-for-delivery","id":"dlv_1","contractVersion":"1.0",' +
         '"occurredAt":"2030-01-02T03:04:05.678Z","data":{"reference":"lead_1","name":"Mia"}}',
@@ -90,7 +90,7 @@ describe('the body', () => {
     expect(JSON.parse(bodyOf({ name: 'Mia' }, []).toString()).data).toEqual({ reference: 'lead_1' })
   })
 
-  it('takes names from the prototype for what they are', () => {
+  it('reads own fields only, never the prototype', () => {
     expect(JSON.parse(bodyOf({}, ['constructor', '__proto__', 'toString']).toString()).data).toEqual({
       reference: 'lead_1',
     })
@@ -99,14 +99,14 @@ describe('the body', () => {
   })
 })
 
-describe('the secrets', () => {
-  it('are whsec_ and 32 bytes, and shown by four characters at the most', () => {
+describe('webhook secrets', () => {
+  it('are whsec_ and 32 bytes, and the masked form shows four characters', () => {
     const { secret, kept } = fresh()
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
     expect(maskedSecret(kept)).toBe(`${secret.slice(0, 10)}••••`)
   })
 
-  it('sign beside each other until the overlap of the older one is over', () => {
+  it('sign together until the overlap of the older one is over', () => {
     const start = Date.now()
     const at = (ms: number) => new Date(start + ms)
     const kept = (ms: number) => newWebhookSecret(secretBox, at(ms)).kept
@@ -118,14 +118,14 @@ describe('the secrets', () => {
     expect(rotatedSecrets([first], second, { seen: [first], overlapSeconds: 0 })).toEqual([second])
   })
 
-  it('keep signing for a day when another call made them after this one had begun', () => {
+  it('sign for a day if another call created them after this one began', () => {
     const start = Date.now()
     const [first, second, third] = [0, 1, 2].map((ms) => newWebhookSecret(secretBox, new Date(start + ms)).kept)
     const rotated = rotatedSecrets([second!, first!], third!, { seen: [first!], overlapSeconds: 0 })
     expect(rotated).toEqual([third, { ...second, expiresAt: new Date(start + 2 + 86_400_000) }])
   })
 
-  it('refuse a rotation that would leave more than ten older ones, instead of ending one', () => {
+  it('reject a rotation that would leave more than ten older ones', () => {
     const start = Date.now()
     const kept = (ms: number) => newWebhookSecret(secretBox, new Date(start + ms)).kept
     let many = [kept(0)]

@@ -7,12 +7,12 @@ import type { WebhookSecret } from './lead-subscription-store.ts'
 
 const prefix = 'whsec_'
 
-/** How many secrets that were rotated out may sign beside the newest one. */
+/** How many rotated-out secrets may sign beside the newest one. */
 const maxRotatedOut = 10
 
 export const defaultOverlapSeconds = 86_400
 
-/** A secret that nobody has seen yet: to be shown once, and what is kept of it. */
+/** A new secret in plain text, to be shown once, and the form that is stored. */
 export function newWebhookSecret(
   secretBox: Pick<SecretBox, 'seal'>,
   createdAt: Date,
@@ -23,22 +23,22 @@ export function newWebhookSecret(
   return { secret, kept: { secretId, sealed: secretBox.seal(secret), hint, createdAt } }
 }
 
-/** The secrets that sign at a time, the newest first. */
+/** The secrets that sign at a time, newest first. */
 export function liveSecrets(secrets: WebhookSecret[], at: Date): WebhookSecret[] {
   return secrets.filter(({ expiresAt }) => expiresAt === undefined || expiresAt > at)
 }
 
 /**
- * The list with a fresh secret in front. Those that were in front when the call began sign for `overlapSeconds` more; one that
- * another call has handed out since then signs for a day at least. Secrets that end already keep their end.
- * Errors: `RateLimited` when too many would sign.
+ * The list with `fresh` in front. Secrets that were current when the call began sign for
+ * `overlapSeconds` more. One that another call issued since then signs for at least a day. Existing
+ * expiry times are kept. Errors: `RateLimited` if too many would sign.
  */
 export function rotatedSecrets(
   secrets: WebhookSecret[],
   fresh: WebhookSecret,
   { seen, overlapSeconds }: { seen: WebhookSecret[]; overlapSeconds: number },
 ): WebhookSecret[] {
-  // An earlier run of the same operation, which the write will find.
+  // Added by an earlier run of the same operation; the write detects it.
   if (secrets.some(({ secretId }) => secretId === fresh.secretId)) return secrets
   const at = fresh.createdAt
   const seenIds = new Set(seen.map(({ secretId }) => secretId))

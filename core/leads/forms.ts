@@ -2,7 +2,7 @@ import type { FieldIssue } from '../errors.ts'
 import { field, integer, oneOf, text } from '../rules.ts'
 import type { Capabilities, FormField, FormKind } from '../workspaces/workspace-store.ts'
 
-/** What each form is advertised by, and what its leads are from. */
+/** The capability that each form requires, and the source of its leads. */
 export const formKinds: Record<FormKind, { capability: keyof Capabilities; source: string }> = {
   preChat: { capability: 'preChatForm', source: 'pre-chat-form' },
   offline: { capability: 'offlineForm', source: 'offline-form' },
@@ -15,7 +15,7 @@ const email = /^[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+$/
 const tel = /^\+?[0-9 ()/.-]{3,}$/
 const lineBreak = /[\n\t]/
 
-/** The broken rules of a form as an operator defines it. */
+/** Validates a form definition of an operator. */
 export function formDefinitionIssues(path: string, fields: FormField[]): (FieldIssue | undefined)[] {
   if (fields.length > maxFields) return [{ path, rule: 'maxItems' }]
   const names = fields.map(({ name }) => name)
@@ -29,15 +29,15 @@ export function formDefinitionIssues(path: string, fields: FormField[]): (FieldI
   ])
 }
 
-/** The broken rules of a form as a visitor filled it in. */
-export function formIssues(form: FormField[], given: Record<string, string>): (FieldIssue | undefined)[] {
+/** Validates a form that a visitor submitted. */
+export function formIssues(form: FormField[], values: Record<string, string>): (FieldIssue | undefined)[] {
   const known = new Set(form.map(({ name }) => name))
   return [
-    ...Object.keys(given)
+    ...Object.keys(values)
       .filter((name) => !known.has(name))
       .map((name) => ({ path: `/fields/${pointerToken(name)}`, rule: 'additionalProperties' })),
     ...form.map((defined) => {
-      const value = Object.hasOwn(given, defined.name) ? given[defined.name] : undefined
+      const value = Object.hasOwn(values, defined.name) ? values[defined.name] : undefined
       const broken = brokenRule(defined, value)
       return broken === undefined ? undefined : { path: `/fields/${defined.name}`, rule: broken }
     }),

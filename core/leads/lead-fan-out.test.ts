@@ -10,7 +10,7 @@ beforeEach(() => test.clear())
 const leads = () => test.cores[0]!.database.collections.leads
 
 describe('a captured lead', () => {
-  it('goes to each automatic subscription of its workspace by itself, and to no other', async () => {
+  it('is delivered to each automatic subscription of its workspace and no other', async () => {
     const { operator, subscriptionId } = await test.newScene({ automatic: true })
     const other = await operator.createSubscription({ destinationUrl: 'https://b.example/', automatic: true })
     await operator.createSubscription({ destinationUrl: 'https://c.example/' })
@@ -27,7 +27,7 @@ describe('a captured lead', () => {
     expect(await (await test.worker()).drain()).toBe(2)
   })
 
-  it('waits where the subscription is disabled', async () => {
+  it('is held while the subscription is disabled', async () => {
     const { operator, subscriptionId, subscription } = await test.newScene({ automatic: true })
     await test.clear()
     await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
@@ -38,7 +38,7 @@ describe('a captured lead', () => {
     expect(await (await test.worker()).drain()).toBe(1)
   })
 
-  it('that is larger than what is sent is kept, and its delivery has failed for everyone to see', async () => {
+  it('that exceeds the body limit is stored, and its delivery fails visibly', async () => {
     const fields = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`f${index}`, 'x'.repeat(4000)]))
     const { operator, leadId } = await test.newScene({ automatic: true, mappedFields: Object.keys(fields), fields })
     const { attempts } = await operator.listDeliveryAttempts({ leadId })
@@ -52,14 +52,14 @@ describe('a captured lead', () => {
     expect(await (await test.worker()).claim()).toEqual([])
   })
 
-  it('that cannot be sent on does not keep back those behind it', async () => {
+  it('whose fan-out fails does not block others', async () => {
     const { workspaceId, operator } = await test.newScene({ automatic: true })
     await test.clear()
     const since = new Date(test.now() - 60_000)
     const subscriptionIds = (await operator.listSubscriptions({})).subscriptions.map((each) => each.subscriptionId)
     const lead = { workspaceId, source: 'left behind', createdAt: since, fanOut: { subscriptionIds, since } }
     await leads().insertMany([
-      // What no code of ours writes, and no code of ours can read.
+      // Invalid data, which the fan-out cannot read.
       { _id: 'lead_broken', ...lead, fields: null as never },
       { _id: 'lead_good', ...lead, fields: { name: 'Mia' } },
     ])
@@ -69,7 +69,7 @@ describe('a captured lead', () => {
     await leads().deleteOne({ _id: 'lead_broken' })
   })
 
-  it('is sent on exactly once, whenever its core dies', async () => {
+  it('is fanned out exactly once, whenever its core dies', async () => {
     for (let writes = 0; ; writes += 1) {
       const { workspaceId, operator } = await test.newScene({ automatic: true })
       await operator.createSubscription({ destinationUrl: 'https://b.example/', automatic: true })
@@ -84,7 +84,7 @@ describe('a captured lead', () => {
       await test.cores[0]!.leadFanOut.finish()
       const kept = await leads().find({ workspaceId, source: 'dying' }).toArray()
       const { deliveries } = await operator.listDeliveries({})
-      // Either it never was, or it went everywhere, once.
+      // Either it was not stored, or it was delivered everywhere once.
       expect(captured).toBe(kept.length === 1)
       expect(deliveries).toHaveLength(2 * kept.length)
       expect(kept.filter((lead) => 'fanOut' in lead)).toEqual([])

@@ -7,24 +7,24 @@ import { hashInput } from '../idempotency/idempotency.ts'
 import type { Lead, LeadStore } from './lead-store.ts'
 
 export interface LeadFanOut {
-  /** What a lead that is about to be kept must say of itself, so that no automatic subscription is forgotten. */
+  /** The automatic subscriptions to store with a new lead, so that a crash loses none. */
   plan(workspaceId: string): Promise<Pick<Lead, 'fanOut'>>
-  /** Makes the deliveries that the lead names. Never fails: what it could not do now, `finish` does. */
+  /** Creates the deliveries of a lead. Never fails: `finish` creates what is missing. */
   send(lead: Lead): Promise<void>
-  /** Makes those whose process died before it could. */
+  /** Creates the deliveries that crashed processes left out. */
   finish(): Promise<void>
 }
 
-/** After this long a capture is taken to be dead, in milliseconds. */
+/** After this time in milliseconds, the process that captured a lead counts as dead. */
 const deadAfterMs = 5000
 const batch = 100
 
 /**
- * Automatic deliveries. The lead says where it has to go in the same write that keeps it; then the deliveries are made, each
- * at most once however often that is tried; then the lead forgets it.
+ * Automatic deliveries. A lead is stored together with its targets. Then its deliveries are
+ * created, each at most once across repeats. Then the targets are removed from the lead.
  */
 export function createLeadFanOut(dependencies: {
-  leads: Pick<LeadStore, 'notSentOn' | 'sentOn'>
+  leads: Pick<LeadStore, 'pendingFanOut' | 'markFannedOut'>
   intake: DeliveryIntake
   subscriptions: Pick<LeadSubscriptionStore, 'automatic'>
   liveSubscriptions: Pick<LiveSubscriptions, 'find'>
@@ -34,7 +34,7 @@ export function createLeadFanOut(dependencies: {
 }): LeadFanOut {
   const { leads, intake, subscriptions, liveSubscriptions, logger, settings, now } = dependencies
 
-  async function sendNow(lead: Lead) {
+  async function createDeliveries(lead: Lead) {
     if (!lead.fanOut) return
     const found = await Promise.all(lead.fanOut.subscriptionIds.map(liveSubscriptions.find))
     const at = new Date(now())
@@ -48,7 +48,7 @@ export function createLeadFanOut(dependencies: {
         return intake.add(delivery, known)
       }),
     )
-    await leads.sentOn(lead.leadId)
+    await leads.markFannedOut(lead.leadId)
   }
 
   return {
@@ -64,16 +64,16 @@ export function createLeadFanOut(dependencies: {
     },
 
     send: (lead) =>
-      sendNow(lead).catch((error: Error) =>
-        logger.warn({ reason: error.name }, 'lead not sent on, trying again later'),
+      createDeliveries(lead).catch((error: Error) =>
+        logger.warn({ reason: error.name }, 'lead fan-out failed; will retry'),
       ),
 
     async finish() {
       for (;;) {
-        const found = await leads.notSentOn(new Date(now() - deadAfterMs), batch)
-        // One that cannot be sent on must not keep back those behind it.
+        const found = await leads.pendingFanOut(new Date(now() - deadAfterMs), batch)
+        // A failing lead must not block those after it.
         const failures: unknown[] = []
-        for (const lead of found) await sendNow(lead).catch((error: unknown) => failures.push(error))
+        for (const lead of found) await createDeliveries(lead).catch((error: unknown) => failures.push(error))
         if (failures.length > 0) throw failures[0]
         if (found.length < batch) return
       }

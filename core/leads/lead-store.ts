@@ -1,7 +1,7 @@
 import type { Collection } from 'mongodb'
 import { isDuplicateKey } from '../database/faults.ts'
 
-/** What somebody left of themselves, or another service found out (specification, section 1). */
+/** Contact data that a visitor left or another service found (specification, section 1). */
 export interface Lead {
   leadId: string
   workspaceId: string
@@ -10,25 +10,27 @@ export interface Lead {
   conversationId?: string
   formSubmissionId?: string
   createdAt: Date
-  /** The form submission that it was captured from, as one logical operation. */
+  /** Key of the form submission that created it, which is one logical operation. */
   operationKey?: string
   inputHash?: string
-  /** Automatic subscriptions that have not got it yet. */
+  /** Automatic subscriptions that have not received it yet. */
   fanOut?: { subscriptionIds: string[]; since: Date }
 }
 
 export type LeadDocument = Omit<Lead, 'leadId'> & { _id: string }
 
 export interface LeadStore {
-  /** Keeps a lead. When its id or its operation key is taken, returns the lead that has it and keeps nothing. */
+  /**
+   * Stores a lead. If its id or operation key exists, returns the existing lead and stores nothing.
+   */
   insert(lead: Lead): Promise<Lead | undefined>
   find(leadId: string): Promise<Lead | undefined>
   findMany(leadIds: string[]): Promise<Lead[]>
-  /** The newest first. */
+  /** Newest first. */
   list(workspaceId: string, limit: number, before?: { createdAt: Date; id: string }): Promise<Lead[]>
-  /** Leads that somebody captured and then died, or could not send on. */
-  notSentOn(before: Date, limit: number): Promise<Lead[]>
-  sentOn(leadId: string): Promise<void>
+  /** Leads whose fan-out failed or whose process died. */
+  pendingFanOut(before: Date, limit: number): Promise<Lead[]>
+  markFannedOut(leadId: string): Promise<void>
 }
 
 export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }): LeadStore {
@@ -68,7 +70,7 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
       return (await found.toArray()).map(toLead)
     },
 
-    async notSentOn(before, limit) {
+    async pendingFanOut(before, limit) {
       return (
         await leads
           .find({ 'fanOut.since': { $lte: before } })
@@ -77,7 +79,7 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
       ).map(toLead)
     },
 
-    async sentOn(leadId) {
+    async markFannedOut(leadId) {
       await leads.updateOne({ _id: leadId }, { $unset: { fanOut: '' } })
     },
   }

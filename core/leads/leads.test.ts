@@ -30,7 +30,7 @@ const submit = (core: CoreContext, fields: Record<string, string>, idempotencyKe
   core.leads.submitForm({ credentials: visitor.credentials, form: 'preChat', fields, idempotencyKey })
 
 describe('a form', () => {
-  it('that is filled in becomes a lead of the conversation, once, whoever is asked how often', async () => {
+  it('that is submitted creates one lead under concurrent repeats on two cores', async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, (_, index) => submit([a, b][index % 2]!, good, 'k1')))
     expect(new Set(answers.map(({ formSubmissionId }) => formSubmissionId)).size).toBe(1)
     expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1)
@@ -46,7 +46,7 @@ describe('a form', () => {
     expect(leads[0]!._id).toMatch(/^lead_/)
   })
 
-  it('is a conflict with other fields under the same key', async () => {
+  it('with a used key and other fields is rejected', async () => {
     await submit(a, good, 'k2')
     await expect(submit(b, { ...good, name: 'Max' }, 'k2')).rejects.toMatchObject({
       code: ErrorCode.IDEMPOTENCY_CONFLICT,
@@ -56,7 +56,7 @@ describe('a form', () => {
   it.each<[string, Record<string, string>, { path: string; rule: string }[]]>([
     ['an unknown field', { ...good, admin: 'yes' }, [{ path: '/fields/admin', rule: 'additionalProperties' }]],
     [
-      'a name that would break a pointer',
+      'a name with pointer characters',
       { ...good, 'a/b~c': '' },
       [{ path: '/fields/a~1b~0c', rule: 'additionalProperties' }],
     ],
@@ -74,20 +74,24 @@ describe('a form', () => {
       ],
     ],
     ['only white space', { ...good, name: '  ' }, [{ path: '/fields/name', rule: 'minLength' }]],
-    ['too much', { ...good, name: 'x'.repeat(21) }, [{ path: '/fields/name', rule: 'maxLength' }]],
+    ['too long a value', { ...good, name: 'x'.repeat(21) }, [{ path: '/fields/name', rule: 'maxLength' }]],
     ['no mail address', { ...good, mail: 'mia at home' }, [{ path: '/fields/mail', rule: 'format' }]],
     ['no telephone number', { ...good, phone: 'call me' }, [{ path: '/fields/phone', rule: 'format' }]],
-    ['a line break in a line', { ...good, name: 'Mia\nBcc: x' }, [{ path: '/fields/name', rule: 'pattern' }]],
+    [
+      'a line break in a single-line field',
+      { ...good, name: 'Mia\nBcc: x' },
+      [{ path: '/fields/name', rule: 'pattern' }],
+    ],
     ['a control character', { ...good, note: 'a\u0000b' }, [{ path: '/fields/note', rule: 'pattern' }]],
-  ])('with %s is refused, with a pointer and without the value', async (_, fields, issues) => {
+  ])('with %s is rejected, with a pointer and without the value', async (_, fields, issues) => {
     await expect(submit(a, fields, 'bad')).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED, issues })
   })
 
-  it('may leave out what is not required, and may have lines where they are asked for', async () => {
+  it('may omit optional fields and have line breaks in a textarea', async () => {
     expect(await submit(a, { ...good, phone: '', note: 'one\ntwo' }, 'k3')).toMatchObject({ replayed: false })
   })
 
-  it('is not there where it is not advertised, even if it is defined', async () => {
+  it('is rejected if it is defined but not advertised', async () => {
     const submission = { credentials: visitor.credentials, form: 'offline' as const, fields: good, idempotencyKey: 'k' }
     await expect(a.leads.submitForm(submission)).rejects.toMatchObject({ code: ErrorCode.ROUTE_NOT_ADVERTISED })
   })
@@ -95,23 +99,23 @@ describe('a form', () => {
   it.each<[string, FormField[], { path: string; rule: string }]>([
     ['two fields of one name', [form[0]!, form[0]!], { path: '/forms/preChat/fields/1/name', rule: 'uniqueItems' }],
     [
-      'a field of no known type',
+      'an unknown field type',
       [{ ...form[0]!, type: 'file' as 'text' }],
       { path: '/forms/preChat/fields/0/type', rule: 'enum' },
     ],
     ['a name with a slash', [{ ...form[0]!, name: 'a/b' }], { path: '/forms/preChat/fields/0/name', rule: 'pattern' }],
     [
-      'a length beyond the bound',
+      'a length beyond the limit',
       [{ ...form[0]!, maxLength: 4001 }],
       { path: '/forms/preChat/fields/0/maxLength', rule: 'maximum' },
     ],
-  ])('cannot be defined with %s', async (_, preChat, issue) => {
+  ])('definition with %s is rejected', async (_, preChat, issue) => {
     await expect(
       a.workspaces.updateInstallation(visitor.siteKey, { forms: { preChat } }, undefined),
     ).rejects.toMatchObject({ issues: [issue] })
   })
 
-  it('that is defined anew leaves the other one as it was', async () => {
+  it('definition leaves the other form unchanged', async () => {
     const site = await cores.newSite({ forms: { preChat: form, offline: form } })
     const updated = await b.workspaces.updateInstallation(site.siteKey, { forms: { preChat: [form[0]!] } }, undefined)
     expect(updated.forms).toEqual({ preChat: [form[0]], offline: form })
@@ -119,7 +123,7 @@ describe('a form', () => {
 })
 
 describe('a lead of another service', () => {
-  it('is recorded in its workspace, each call a new one', async () => {
+  it('is stored in its workspace; each call creates a lead', async () => {
     const { workspaceId, conversationId } = visitor
     const lead = { workspaceId, source: 'crm-import', fields: { name: 'Mia' }, conversationId }
     const ids = [await a.leads.capture(lead, workspaceId), await a.leads.capture(lead, undefined)]
@@ -127,7 +131,7 @@ describe('a lead of another service', () => {
     expect(await a.database.collections.leads.countDocuments({ source: 'crm-import' })).toBe(2)
   })
 
-  it('is refused for another workspace, for its conversations, and with fields that are none', async () => {
+  it('is rejected for another workspace, for its conversations, and with invalid fields', async () => {
     const { workspaceId, conversationId } = visitor
     const other = await cores.newSite()
     const lead = { workspaceId, source: 's', fields: {} }

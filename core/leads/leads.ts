@@ -22,20 +22,21 @@ export interface FormSubmission {
 }
 
 export interface Leads {
-  /** Records a lead, once for each operation; its id. Errors: NotFound, ValidationFailed. */
+  /** Stores a lead, once per operation, and returns its id. Errors: NotFound, ValidationFailed. */
   capture(
     lead: { workspaceId: string; source: string; fields: Record<string, string>; conversationId?: string },
     scope: string | undefined,
     operation?: string,
   ): Promise<string>
   /**
-   * A form that a visitor filled in, as one logical operation; a lead comes of it. Errors: those of
-   * VisitorAccess.authorize, RouteNotAdvertised, ValidationFailed, IdempotencyKeyInvalid, IdempotencyConflict.
+   * Creates a lead from a form that a visitor submitted, as one logical operation. Errors: those of
+   * VisitorAccess.authorize, RouteNotAdvertised, ValidationFailed, IdempotencyKeyInvalid,
+   * IdempotencyConflict.
    */
   submitForm(submission: FormSubmission): Promise<{ formSubmissionId: string; replayed: boolean }>
-  /** Errors: LeadNotFound, also for another workspace's lead. */
+  /** Errors: LeadNotFound, also for a lead of another workspace. */
   find(leadId: string, scope: string | undefined): Promise<Lead>
-  /** The newest first. Errors: ValidationFailed. */
+  /** Newest first. Errors: ValidationFailed. */
   list(query: {
     workspaceId: string
     limit?: number
@@ -47,7 +48,7 @@ const maxFields = 50
 const maxValue = 4000
 const maxPage = 100
 const defaultPage = 50
-/** What the fields of a lead may be called. */
+/** Allowed names of lead fields. */
 export const leadFieldName = /^[A-Za-z0-9_-]{1,64}$/
 
 export function createLeads(dependencies: {
@@ -72,11 +73,11 @@ export function createLeads(dependencies: {
         workspaceId,
         source,
         fields,
-        ...(conversationId === undefined ? {} : { conversationId }),
+        conversationId,
         createdAt: new Date(now()),
         ...(await fanOut.plan(workspaceId)),
       }
-      // Where an earlier run of the operation kept it and died, the fan-out's own job sends it.
+      // If an earlier run of the operation stored it and died, the fan-out job sends it.
       if (!(await store.insert(lead))) await fanOut.send(lead)
       return lead.leadId
     },

@@ -82,7 +82,7 @@ export function createWakeupStore({
       try {
         for (let taken = 0, askedAt = 0; !signal.aborted && !cursor.closed; ) {
           if (cursor.bufferedCount() === 0) askedAt = monotonic()
-          const heard = nudge?.heard() ?? 0
+          const heard = nudge?.count() ?? 0
           const next = await cursor.tryNext()
           if (next !== null) {
             const { _id, ...wakeup } = next

@@ -5,14 +5,14 @@ import type { Keyring } from '../keys/keyring.ts'
 import { operatorScopes } from '../workspaces/operator-scopes.ts'
 import { type WorkspaceSessions, workspaceSessionAudience } from '../workspaces/workspace-sessions.ts'
 
-/** Who calls an internal service. */
+/** The caller of an internal service. */
 export interface Caller {
-  /** Name of the token, or of the operator, for the record. */
+  /** Name of the token or of the operator, for audits. */
   subject: string
   scopes: ReadonlySet<string>
-  /** The one workspace that it may act for; undefined for all of them, which a workspace session never is. */
+  /** The one workspace it may act for; undefined for all. A workspace session always has one. */
   workspaceId?: string
-  /** When its token ends, in milliseconds since 1970; infinite for one that does not. */
+  /** Expiry of its token in milliseconds since 1970; infinite if it does not expire. */
   expiresAt: number
 }
 
@@ -20,33 +20,36 @@ export interface TokenGrant {
   subject: string
   scopes: string[]
   workspaceId?: string
-  /** Seconds; left out: until its key is taken away. */
+  /** In seconds; absent: valid until its key is removed. */
   lifetime?: number
 }
 
 export interface Access {
   /**
-   * The caller that an `Authorization` header names, with a service token or a workspace session, if it may do what
-   * needs the scope. Errors: `Unauthenticated` without a good one, `PermissionDenied` without the scope,
-   * `ServiceUnavailable` while the keys of workspace sessions are out of reach.
+   * Returns the caller of an `Authorization` header (service token or workspace session) if it has
+   * the scope. Errors: `Unauthenticated` without a valid token, `PermissionDenied` without the
+   * scope, `ServiceUnavailable` while the keys of workspace sessions cannot be loaded.
    */
   authenticate(authorization: string | null, scope: string): Promise<Caller>
-  /** A service token: a JWT (HS256) for the audience `service.core`. */
+  /** Issues a service token: a JWT (HS256) for the audience `service.core`. */
   issue(grant: TokenGrant): Promise<string>
 }
 
-/** What a service token may be for: what operators may do, and what the service's own parts do. */
+/**
+ * Scopes that a service token may have: those of operators and those of the service's own
+ * processes.
+ */
 export const knownScopes = [...operatorScopes, 'visitors:act', 'deliveries:work']
 
 const audience = 'service.core'
 const type = 'service-token+jwt'
-const maxRemembered = 1000
-/** A key that is taken away counts no longer than this, in milliseconds. */
-const maxRememberedMs = 60_000
+const maxCached = 1000
+/** A removed key is accepted for at most this long, in milliseconds. */
+const maxCachedMs = 60_000
 
 /**
- * Service tokens and workspace sessions: what an internal service, or an operator's console, shows to the core. The
- * audience tells them apart, and each kind has keys of its own.
+ * Service tokens and workspace sessions, which authenticate internal services and operators'
+ * consoles. The audience tells them apart, and each kind has its own keys.
  */
 export function createAccess(keyring: Keyring, now: () => number, workspaceSessions?: WorkspaceSessions): Access {
   const known = new Map<string, { caller: Caller; until: number }>()
@@ -75,7 +78,7 @@ export function createAccess(keyring: Keyring, now: () => number, workspaceSessi
   }
 
   async function verify(token: string): Promise<Caller> {
-    return workspaceSessions && audiencesOf(token).includes(workspaceSessionAudience)
+    return workspaceSessions && unverifiedAudiences(token).includes(workspaceSessionAudience)
       ? workspaceSessions.verify(token)
       : verifyServiceToken(token)
   }
@@ -84,8 +87,8 @@ export function createAccess(keyring: Keyring, now: () => number, workspaceSessi
     let entry = known.get(token)
     if (!entry || entry.until <= now()) {
       const caller = await verify(token)
-      entry = { caller, until: Math.min(caller.expiresAt, now() + maxRememberedMs) }
-      if (known.size >= maxRemembered) known.clear()
+      entry = { caller, until: Math.min(caller.expiresAt, now() + maxCachedMs) }
+      if (known.size >= maxCached) known.clear()
       known.set(token, entry)
     }
     return entry.caller
@@ -113,8 +116,8 @@ export function createAccess(keyring: Keyring, now: () => number, workspaceSessi
   }
 }
 
-/** What an unverified token says it is for: only good to choose who verifies it. */
-function audiencesOf(token: string): string[] {
+/** The audiences of an unverified token. Use them only to choose the verifier. */
+function unverifiedAudiences(token: string): string[] {
   try {
     return [decodeJwt(token).aud ?? []].flat()
   } catch {

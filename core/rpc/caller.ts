@@ -5,19 +5,19 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { Access, Caller } from './access.ts'
 
-const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'who calls' })
+const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'caller' })
 
 /**
- * Lets a call through when its token holds the scope that the proto names for the method. It runs before anything of the
- * request is read, so that nobody else's bytes are taken in or decoded.
+ * Authenticates a call with the scope that the proto names for its method. Runs before the request
+ * is read, so that unauthenticated bodies are neither read nor decoded.
  */
-export function accessGate(access: Access): (context: HandlerContext) => Promise<void> {
+export function authenticator(access: Access): (context: HandlerContext) => Promise<void> {
   return async ({ method, requestHeader, values }) => {
     values.set(callerKey, await access.authenticate(requestHeader.get('authorization'), getOption(method, scope)))
   }
 }
 
-/** What a call streams ends with the caller's token: `Unauthenticated`. */
+/** Ends a streamed response when the caller's token expires, with `Unauthenticated`. */
 export function tokenEndInterceptor(now: () => number): Interceptor {
   return (next) => async (request) => {
     const caller = request.contextValues.get(callerKey)
@@ -27,25 +27,25 @@ export function tokenEndInterceptor(now: () => number): Interceptor {
   }
 }
 
-/** Longest that a timer can wait, in milliseconds. */
-const longestWaitMs = 2 ** 31 - 1
+/** Maximum delay of a timer, in milliseconds. */
+const maxTimerMs = 2 ** 31 - 1
 
 async function* endAt<T>(expiresAt: number, now: () => number, messages: AsyncIterable<T>): AsyncGenerator<T> {
   const iterator = messages[Symbol.asyncIterator]()
   let timer: NodeJS.Timeout | undefined
   let stopWaiting = () => {}
 
-  function lookAtClock() {
+  function checkExpiry() {
     const left = expiresAt - now()
     if (left <= 0) stopWaiting()
-    else timer = setTimeout(lookAtClock, Math.min(left, longestWaitMs)).unref()
+    else timer = setTimeout(checkExpiry, Math.min(left, maxTimerMs)).unref()
   }
 
   try {
     for (;;) {
       const next = await new Promise<IteratorResult<T>>((resolve, reject) => {
         stopWaiting = () => reject(new ServiceError(ErrorCode.UNAUTHENTICATED))
-        if (timer === undefined || expiresAt <= now()) lookAtClock()
+        if (timer === undefined || expiresAt <= now()) checkExpiry()
         iterator.next().then(resolve, reject)
       })
       if (next.done) return
@@ -53,7 +53,7 @@ async function* endAt<T>(expiresAt: number, now: () => number, messages: AsyncIt
     }
   } finally {
     clearTimeout(timer)
-    // Not waited for: it may be at rest until the call's own signal, which follows, wakes it.
+    // Not awaited: the generator may be suspended until the call's signal aborts it, which follows.
     void Promise.resolve(iterator.return?.()).catch(() => {})
   }
 }
@@ -64,7 +64,7 @@ export function callerOf(context: HandlerContext): Caller {
   return caller
 }
 
-/** The workspace that a call is about: the one it names, if the caller may act for it, or the caller's own. */
+/** The workspace of a call: the one it names, if the caller may act for it, or the caller's own. */
 export function workspaceOf(context: HandlerContext, named: string | undefined): string | undefined {
   const { workspaceId } = callerOf(context)
   if (workspaceId === undefined || named === undefined || named === '' || named === workspaceId)
@@ -72,7 +72,9 @@ export function workspaceOf(context: HandlerContext, named: string | undefined):
   throw new ServiceError(ErrorCode.NOT_FOUND)
 }
 
-/** The same, where there must be one. Errors: `NotFound`, `ValidationFailed` where neither names one. */
+/**
+ * Like `workspaceOf`, but requires one. Errors: `NotFound`; `ValidationFailed` if none is named.
+ */
 export function requiredWorkspace(context: HandlerContext, named: string | undefined): string {
   const workspaceId = workspaceOf(context, named)
   if (workspaceId === undefined)

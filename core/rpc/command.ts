@@ -23,13 +23,13 @@ import { fromCredentials } from './visitor.ts'
 export function commandService(router: ConnectRouter, { commands, commandDecisions, screenshots }: CoreContext): void {
   router.service(CommandService, {
     async requestNavigation({ sessionId, url, label, clientOperationId }, context) {
-      const request = { sessionId, url, ...given({ label, clientOperationId }) }
+      const request = { sessionId, url, ...withoutEmpty({ label, clientOperationId }) }
       const { content, replayed } = await commands.requestNavigation(request, operatorOf(context))
       return { command: toCommand(content), replayed }
     },
 
     async requestScreenshot({ sessionId, purpose, clientOperationId }, context) {
-      const request = { sessionId, ...given({ purpose, clientOperationId }) }
+      const request = { sessionId, ...withoutEmpty({ purpose, clientOperationId }) }
       const { content, replayed } = await commands.requestScreenshot(request, operatorOf(context))
       return { command: toCommand(content), replayed }
     },
@@ -91,8 +91,10 @@ function operatorOf(context: HandlerContext): Operator {
   return { subject, ...(workspaceId === undefined ? {} : { workspaceId }) }
 }
 
-/** Without what is left out or empty. */
-function given<Fields extends Record<string, string | undefined>>(fields: Fields): { [K in keyof Fields]?: string } {
+/** Drops absent and empty fields. */
+function withoutEmpty<Fields extends Record<string, string | undefined>>(
+  fields: Fields,
+): { [K in keyof Fields]?: string } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value)) as { [K in keyof Fields]?: string }
 }
 
@@ -112,7 +114,7 @@ function fromHeader({
   }
 }
 
-/** Errors: `ValidationFailed` when they stop before the end that their sender knows of. */
+/** Errors: `ValidationFailed` if the chunks stop before the announced end. */
 async function* chunksOf(parts: AsyncIterator<UploadScreenshotRequest>): AsyncGenerator<Uint8Array> {
   let byteLength = 0
   for (let next = await parts.next(); !next.done; next = await parts.next()) {
@@ -138,7 +140,7 @@ function toCommand(command: Command): MessageInitShape<typeof CommandSchema> {
     sessionId,
     kind: kind === 'navigation' ? CommandKind.NAVIGATION : CommandKind.SCREENSHOT,
     state,
-    ...given({ url, label, purpose, outcome }),
+    ...withoutEmpty({ url, label, purpose, outcome }),
     requestedBy,
     requestedAt: timestampFromDate(command.requestedAt),
     expiresAt: timestampFromDate(command.expiresAt),

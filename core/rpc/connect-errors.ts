@@ -5,7 +5,7 @@ import { ErrorCode, type ErrorInfo, ErrorInfoSchema } from '#proto/error/v1/erro
 import { isStoreFault } from '../database/faults.ts'
 import { errorContracts, ServiceError, unavailable } from '../errors.ts'
 
-/** Any failure as a caller may see it: a public code, and nothing of what lies behind it. */
+/** Converts any failure to one that callers may see: a public code, without internal details. */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error
   return isStoreFault(error) ? unavailable(error) : new ServiceError(ErrorCode.INTERNAL_ERROR, { cause: error })
@@ -22,15 +22,15 @@ export function toErrorInfo({ code, retryAfter, issues }: ServiceError): ErrorIn
   })
 }
 
-/** What the log says of a call that failed. */
+/** What the log records of a failed call. */
 interface FailedCall {
   url: string
   header: Headers
 }
 
-/** Any failure as a Connect error with an ErrorInfo detail. Those that are ours are logged. */
+/** Converts any failure to a Connect error with an ErrorInfo detail. Logs internal failures. */
 export function connectErrorOf(error: unknown, { url, header }: FailedCall, logger: Logger): ConnectError {
-  // A call that the caller gave up, or a message that was no message, is Connect's own to report.
+  // Connect reports aborted calls and undecodable messages itself.
   if (error instanceof ConnectError) return error
   const failure = toServiceError(error)
   if (failure.code === ErrorCode.INTERNAL_ERROR || failure.code === ErrorCode.SERVICE_UNAVAILABLE) {
@@ -42,7 +42,7 @@ export function connectErrorOf(error: unknown, { url, header }: FailedCall, logg
   ])
 }
 
-/** Turns every failure of a service into a Connect error. */
+/** Converts every failure of a service to a Connect error. */
 export function errorInterceptor(logger: Logger): Interceptor {
   return (next) => async (request) => {
     const convert = (error: unknown) => connectErrorOf(error, request, logger)
@@ -56,7 +56,9 @@ export function errorInterceptor(logger: Logger): Interceptor {
   }
 }
 
-/** As the caller named its work; nothing where that is not a name that a gateway would have kept (contract 1). */
+/**
+ * The caller's correlation id; undefined unless it is one that a gateway would accept (contract 1).
+ */
 export function correlationIdOf(header: Headers): string | undefined {
   const given = header.get('x-correlation-id')
   return given !== null && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : undefined
@@ -70,7 +72,10 @@ async function* convertStream<T>(messages: AsyncIterable<T>, convert: (error: un
   }
 }
 
-/** What a log may hold of an error: its kind and where it came from, not its text, which may quote input. */
+/**
+ * The parts of an error that may be logged: type and stack, but not its message, which may quote
+ * input.
+ */
 function describe(cause: unknown) {
   return cause instanceof Error
     ? { type: cause.name, stack: cause.stack?.split('\n').slice(1, 6).join('\n') }

@@ -26,28 +26,27 @@ type ConversationMethods = Pick<
   | 'watchConversations'
 >
 
-/** What of `service.messaging.v1.MessagingService` is about conversations besides their messages. */
+/** The methods of `service.messaging.v1.MessagingService` for conversations and typing. */
 export function conversationMethods(core: CoreContext): ConversationMethods {
-  const { inbox, typing, states, conversationDesk, conversationAccess, conversationSummaries } = core
+  const { inbox, typing, states, assignments, conversationAccess, conversationSummaries } = core
   return {
     async listConversations({ workspaceId, limit, pageToken, status }, context) {
       const workspace = workspaceOf(context, workspaceId)
-      const wanted = statusNames[status]
       const { conversations, nextPageToken } = await inbox.list({
-        ...(workspace === undefined ? {} : { workspaceId: workspace }),
-        ...(wanted && { status: wanted }),
-        ...(limit === undefined ? {} : { limit }),
-        ...(pageToken === undefined ? {} : { pageToken }),
+        workspaceId: workspace,
+        status: statusNames[status],
+        limit,
+        pageToken,
       })
       const summaries = await conversationSummaries.of(conversations)
       return {
         conversations: conversations.map((conversation, index) => toConversation(conversation, summaries[index])),
-        ...(nextPageToken === undefined ? {} : { nextPageToken }),
+        nextPageToken,
       }
     },
 
     async getConversation({ conversationId }, context) {
-      // What this process has just accepted is to be seen.
+      // Messages that this process accepted must be visible.
       await inbox.noted()
       const conversation = await conversationAccess.find(conversationId, callerOf(context).workspaceId)
       const [summary] = await conversationSummaries.of([conversation])
@@ -56,7 +55,7 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
 
     async setTyping({ conversationId, state, agent }, context) {
       const named = fromAgent(agent)
-      const request = { conversationId, state: fromTypingState(state), ...(named && { agent: named }) }
+      const request = { conversationId, state: fromTypingState(state), agent: named }
       await typing.setByAgent(request, callerOf(context).workspaceId)
       return {}
     },
@@ -71,21 +70,19 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     async assignAgent({ conversationId, agent }, context) {
       const named = fromAgent(agent) ?? { displayName: '' }
       return {
-        conversation: toConversation(
-          await conversationDesk.assign(conversationId, named, callerOf(context).workspaceId),
-        ),
+        conversation: toConversation(await assignments.assign(conversationId, named, callerOf(context).workspaceId)),
       }
     },
 
     async unassignAgent({ conversationId }, context) {
       return {
-        conversation: toConversation(await conversationDesk.unassign(conversationId, callerOf(context).workspaceId)),
+        conversation: toConversation(await assignments.unassign(conversationId, callerOf(context).workspaceId)),
       }
     },
 
     async closeConversation({ conversationId }, context) {
       return {
-        conversation: toConversation(await conversationDesk.close(conversationId, callerOf(context).workspaceId)),
+        conversation: toConversation(await assignments.close(conversationId, callerOf(context).workspaceId)),
       }
     },
 

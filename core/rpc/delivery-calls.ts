@@ -8,7 +8,7 @@ import { fromResult, statusName, toAttempt, toClaimed, toDelivery } from './deli
 
 type Calls = ServiceImpl<typeof LeadService>
 
-/** What operators and other services do with deliveries. */
+/** Calls of operators and other services about deliveries. */
 export function deliveryCalls({
   deliveries,
 }: CoreContext): Pick<
@@ -52,7 +52,7 @@ export function deliveryCalls({
   }
 }
 
-/** What delivery workers do. They work for every workspace, so a token of one of them is refused. */
+/** Calls of delivery workers. They serve all workspaces, so tokens limited to one are rejected. */
 export function workerCalls({
   deliveryClaims,
   deliveryResults,

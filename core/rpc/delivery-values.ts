@@ -21,7 +21,7 @@ import type {
 import type { Delivery } from '../deliveries/delivery-store.ts'
 import type { ClaimedDelivery } from '../deliveries/ready-requests.ts'
 
-/** An enum's value by its public name: the name of the value itself in lower case. */
+/** An enum value by its public name, which is the value's name in lower case. */
 function enumValue<T extends number>(names: Record<string, string | number>, name: string): T {
   return names[name.toUpperCase()] as T
 }
@@ -30,7 +30,7 @@ function nameOf<T extends string>(names: Record<number, string>, value: number):
   return value === 0 ? undefined : (names[value]?.toLowerCase() as T | undefined)
 }
 
-/** The public name of a status; undefined for one that is none. */
+/** The public name of a status; undefined for an unknown one. */
 export const statusName = (status: DeliveryStatus) => nameOf<Status>(DeliveryStatus, status)
 
 export function toAttempt(attempt: AttemptView): MessageInitShape<typeof DeliveryAttemptSchema> {
@@ -41,7 +41,7 @@ export function toAttempt(attempt: AttemptView): MessageInitShape<typeof Deliver
     responseClass: responseClass ? enumValue(ResponseClass, responseClass) : ResponseClass.UNSPECIFIED,
     failureReason: failureReason ? enumValue(FailureReason, failureReason) : FailureReason.UNSPECIFIED,
     failurePhase: failurePhase ? enumValue(AttemptPhase, failurePhase) : AttemptPhase.UNSPECIFIED,
-    ...(nextRetryAt && { nextRetryAt: timestampFromDate(nextRetryAt) }),
+    nextRetryAt: nextRetryAt && timestampFromDate(nextRetryAt),
     createdAt: timestampFromDate(createdAt),
     updatedAt: timestampFromDate(updatedAt),
   }
@@ -55,7 +55,7 @@ export function toDelivery(delivery: Delivery): MessageInitShape<typeof Delivery
     leadId,
     subscriptionId,
     status: enumValue(DeliveryStatus, status),
-    ...(latest && { latestAttempt: toAttempt(latest) }),
+    latestAttempt: latest && toAttempt(latest),
     createdAt: timestampFromDate(createdAt),
     updatedAt: timestampFromDate(updatedAt),
   }
@@ -68,7 +68,7 @@ export function toClaimed(
   return { ...delivery, deadlineMs, leaseMs }
 }
 
-/** Undefined where the result says nothing of what happened. */
+/** Undefined if the result has no outcome. */
 export function fromResult({
   deliveryId,
   attemptId,

@@ -59,7 +59,7 @@ function toLead({ leadId, workspaceId, source, fields, conversationId, createdAt
     workspaceId,
     source,
     fields,
-    ...(conversationId === undefined ? {} : { conversationId }),
+    conversationId,
     createdAt: timestampFromDate(createdAt),
   }
 }

@@ -4,34 +4,34 @@ import net from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { TlsFiles } from '../../platform/tls/tls-files.ts'
 
-/** One port on which HTTP/1.1 and HTTP/2 are spoken. */
+/** One port that serves HTTP/1.1 and HTTP/2. */
 export interface Listener {
   server: net.Server
-  /** Lets each connection end as soon as no call is open on it. */
+  /** Closes each connection once it has no open calls. */
   endWhenIdle(): void
-  /** Every open connection. */
+  /** All open connections. */
   sockets: ReadonlySet<net.Socket>
 }
 
 export interface ListenerTls {
   files: TlsFiles
-  /** Callers are to show a certificate, of the authorities among the files. */
+  /** Requests client certificates, issued by the configured authorities. */
   asksClients: boolean
 }
 
 const settings = { initialWindowSize: 4 * 1024 * 1024 }
 const sessionWindow = 16 * 1024 * 1024
-/** How often is looked whether the certificates have changed, in milliseconds. */
-const lookEveryMs = 1000
-/** What a client that speaks HTTP/2 without asking says first (RFC 9113, section 3.4). */
+/** How often certificates are checked for changes, in milliseconds. */
+const certificateCheckMs = 1000
+/** First bytes of an HTTP/2 client with prior knowledge (RFC 9113, section 3.4). */
 const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n')
 
-/** Without TLS: a connection's first bytes say which of the two it is. */
+/** Without TLS: the first bytes of a connection determine the protocol. */
 export function createPlainListener(handler: RequestListener): Listener {
   const http1Server = http.createServer(handler)
   const http2Server = http2.createServer({ settings }, handler as never)
   const sessions = sessionsOf(http2Server)
-  /** Those that have said nothing yet. */
+  /** Connections that have sent nothing yet. */
   const silent = new Set<net.Socket>()
 
   const server = net.createServer((socket) => {
@@ -62,8 +62,8 @@ export function createPlainListener(handler: RequestListener): Listener {
 }
 
 /**
- * With TLS, where the client says which of the two it wants. Certificates that change are shown to new connections. Whoever
- * must show one and does not is refused by the handler, so that a probe without any can still ask whether the process lives.
+ * With TLS: ALPN determines the protocol. New connections use changed certificates. The handler,
+ * not TLS, rejects missing client certificates, so that health probes need none.
  */
 export function createTlsListener({ files, asksClients }: ListenerTls, handler: RequestListener): Listener {
   let material = files.current()
@@ -71,20 +71,20 @@ export function createTlsListener({ files, asksClients }: ListenerTls, handler: 
   const server = http2.createSecureServer(options, handler as never)
   const sessions = sessionsOf(server)
   server.on('secureConnection', (socket) => socket.on('error', () => socket.destroy()))
-  const looking = setInterval(() => {
+  const timer = setInterval(() => {
     const found = files.current()
     if (found === material) return
     material = found
     server.setSecureContext(material)
-  }, lookEveryMs).unref()
-  server.on('close', () => clearInterval(looking))
+  }, certificateCheckMs).unref()
+  server.on('close', () => clearInterval(timer))
   const sockets = socketsOf(server, 'secureConnection') as ReadonlySet<TLSSocket>
   return {
     server,
     sockets,
     endWhenIdle() {
       for (const session of sessions) session.close()
-      // What speaks HTTP/1.1 here is known to nobody who could tell whether it is idle.
+      // HTTP/1.1 connections on this server do not report whether they are idle.
       for (const socket of sockets) if (socket.alpnProtocol !== 'h2') socket.end()
     },
   }

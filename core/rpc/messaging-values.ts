@@ -38,12 +38,12 @@ export function toConversation(
     connectionId,
     sessionId: lastSessionId ?? '',
     createdAt: timestampFromDate(createdAt),
-    ...(lastMessageAt && { lastMessageAt: timestampFromDate(lastMessageAt) }),
+    lastMessageAt: lastMessageAt && timestampFromDate(lastMessageAt),
     lastSequence: lastSequence ?? 0,
     status: conversation.status === 'closed' ? ConversationStatus.CLOSED : ConversationStatus.OPEN,
-    ...(agent && { agent }),
-    ...(visitor && { visitor }),
-    ...(lastMessage && { lastMessage: toMessage(lastMessage) }),
+    agent,
+    visitor,
+    lastMessage: lastMessage && toMessage(lastMessage),
   }
 }
 

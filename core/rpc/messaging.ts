@@ -99,9 +99,9 @@ function fromVisitorMessage({
 
 function fromQuery({ afterSequence, beforeSequence, limit }: PageQuery): PageQuery {
   return {
-    ...(afterSequence === undefined ? {} : { afterSequence }),
-    ...(beforeSequence === undefined ? {} : { beforeSequence }),
-    ...(limit === undefined ? {} : { limit }),
+    afterSequence,
+    beforeSequence,
+    limit,
   }
 }
 

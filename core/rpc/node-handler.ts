@@ -8,10 +8,10 @@ type Request = IncomingMessage | Http2ServerRequest
 type Response = ServerResponse | Http2ServerResponse
 
 /**
- * Answers a router's calls on Node's servers. Connect's own adapter does the same, but where an answer cannot be written
- * (an error's text that its protocol cannot carry) it leaves the caller waiting and prints what was sent.
- *
- * @param fallback answers every other path
+ * Serves a router's calls on Node's servers. Connect's own adapter does the same. But if a response
+ * cannot be written (an error text that its protocol cannot carry), that adapter leaves the caller
+ * waiting and prints the request.
+ * @param fallback serves every other path
  */
 export function createNodeHandler(
   { handlers }: ConnectRouter,
@@ -27,14 +27,17 @@ export function createNodeHandler(
       const answer = await handler(universalRequestFromNodeRequest(request, response, undefined, undefined))
       await universalResponseToNodeResponse(answer, response)
     } catch (error) {
-      breakOff(response)
+      abortResponse(response)
       if (ConnectError.from(error).code === Code.Aborted) return
-      logger.error({ procedure: handler.requestPath, type: (error as Error).name }, 'answer failed')
+      logger.error(
+        { procedure: handler.requestPath, type: (error as Error).name },
+        'writing the response failed; connection closed',
+      )
     }
   }
 }
 
-function breakOff(response: Response): void {
+function abortResponse(response: Response): void {
   if ('stream' in response) response.stream?.close(constants.NGHTTP2_INTERNAL_ERROR)
   else response.destroy()
 }

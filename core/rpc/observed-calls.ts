@@ -5,7 +5,10 @@ import { contextOf, inSpan, SpanKind } from '../../platform/observability/tracin
 import type { CoreMetrics } from '../metrics.ts'
 import { correlationIdOf } from './connect-errors.ts'
 
-/** Counts, measures, traces and logs every call. A call with a stream counts at its end, and has neither time nor span. */
+/**
+ * Counts, measures, traces and logs every call. A streaming call counts at its end, without
+ * duration and span.
+ */
 export function observeCalls({ calls, callDuration }: CoreMetrics, logger: Logger): Interceptor {
   return (next) => async (request) => {
     const [service, method] = [request.service.typeName, request.method.name]
@@ -48,12 +51,15 @@ async function* counted<T>(messages: AsyncIterable<T>, count: (error?: unknown) 
   }
 }
 
-/** Counts a call that was turned away before it was one: by its token, or by the bound on what is under way. */
-export function countRefusal({ calls }: CoreMetrics, { service, method }: HandlerContext, error: unknown): void {
+/**
+ * Counts a call that was rejected before it ran: by authentication or by the limit of concurrent
+ * calls.
+ */
+export function countRejection({ calls }: CoreMetrics, { service, method }: HandlerContext, error: unknown): void {
   calls.inc({ service: service.typeName, method: method.name, code: codeOf(error) })
 }
 
-/** The public code, or what Connect itself had to report. */
+/** The public code, or Connect's own. */
 function codeOf(error: unknown): string {
   const failure = ConnectError.from(error)
   return failure.findDetails(ErrorInfoSchema)[0]?.code ?? `connect_${failure.code}`

@@ -19,12 +19,12 @@ beforeAll(async () => {
 })
 afterAll(() => cores.stop())
 
-/** Who takes over a key whose first process has died, and when. */
+/** After this time another process may take over a dead process's key. */
 const takenOverAfterSeconds = 16
 
 const operatorServices = ['WorkspaceService', 'LeadService', 'CommandService']
 
-it('every write of an operator is in the table', () => {
+it('the table lists every write of operators', () => {
   const found = servedMethods().filter(
     ([, method]) =>
       operatorServices.includes(method.parent.name) &&
@@ -43,7 +43,7 @@ async function newScene(write: Write) {
   return { scene, effects: async () => (await write.effects(cores, scene)) - before }
 }
 
-/** A call at one of the cores; `undefined` is no key. */
+/** Calls one core; `undefined` sends no key. */
 async function callAt(core: CoreContext, write: Write, scene: Scene, key: string | undefined, input = 'a') {
   return write.call(await clientsOf(core, write.isGlobal ? undefined : cores.workspaceId), scene, key, input)
 }
@@ -55,7 +55,7 @@ const codeOf = (answer: Promise<Answer>) =>
   )
 
 describe.each(keyed)('%s', (_name, write) => {
-  it('repeated with its key takes effect once and has the same answer, on another core too', async () => {
+  it('repeated with its key takes effect once and returns the same response on both cores', async () => {
     const { scene, effects } = await newScene(write)
     const key = randomUUID()
     const first = await callAt(here, write, scene, key)
@@ -64,7 +64,7 @@ describe.each(keyed)('%s', (_name, write) => {
     expect(await effects()).toBe(1)
   })
 
-  it('sent twice at once with one key takes effect once', async () => {
+  it('sent concurrently with one key takes effect once', async () => {
     const { scene, effects } = await newScene(write)
     const key = randomUUID()
     const codes = await Promise.all([here, there, here].map((core) => codeOf(callAt(core, write, scene, key))))
@@ -74,7 +74,7 @@ describe.each(keyed)('%s', (_name, write) => {
     expect(await effects()).toBe(1)
   })
 
-  it('with a used key and other input is refused and changes nothing', async () => {
+  it('with a used key and other input is rejected and changes nothing', async () => {
     const { scene, effects } = await newScene(write)
     const key = randomUUID()
     await callAt(here, write, scene, key)
@@ -82,7 +82,7 @@ describe.each(keyed)('%s', (_name, write) => {
     expect(await effects()).toBe(1)
   })
 
-  it('whose core dies after any of its writes takes effect once when it is repeated', async () => {
+  it('takes effect once when repeated after its core died between any two writes', async () => {
     for (let died = true, count = 0; died; count += 1) {
       const { scene, effects } = await newScene(write)
       const key = randomUUID()
@@ -96,7 +96,7 @@ describe.each(keyed)('%s', (_name, write) => {
 })
 
 const refusesEmptyKey = keyed.filter(([name]) => !/Attempt|Request/.test(name))
-it.each(refusesEmptyKey)('%s refuses a key that is none', async (_name, write) => {
+it.each(refusesEmptyKey)('%s rejects an invalid key', async (_name, write) => {
   const { scene, effects } = await newScene(write)
   for (const key of ['', 'a b', 'k'.repeat(129)]) {
     expect(await codeOf(callAt(here, write, scene, key))).toBe('IdempotencyKeyInvalid')
@@ -104,7 +104,7 @@ it.each(refusesEmptyKey)('%s refuses a key that is none', async (_name, write) =
   expect(await effects()).toBe(0)
 })
 
-it('CancelCommand, which has no key, takes effect once however often it is called', async () => {
+it('CancelCommand, which has no key, takes effect once', async () => {
   const write = writes['CommandService.CancelCommand']!
   const { scene, effects } = await newScene(write)
   const answers = await Promise.all([here, there, here].map((core) => callAt(core, write, scene, undefined)))
@@ -132,7 +132,7 @@ describe('a repeat', () => {
         ),
     ],
   ]
-  it.each(repeats)('of %s does not undo what another operator did since', async (name, change) => {
+  it.each(repeats)('of %s does not undo a later change by another operator', async (name, change) => {
     const write = writes[name]!
     const { scene, effects } = await newScene(write)
     const key = randomUUID()
@@ -144,7 +144,7 @@ describe('a repeat', () => {
   })
 
   it.each(repeats)(
-    'of %s does not undo it either when the first core died before it answered',
+    'of %s does not undo it either if the first core died before responding',
     async (name, change) => {
       const write = writes[name]!
       for (let died = true, count = 1; died; count += 1) {
@@ -162,7 +162,7 @@ describe('a repeat', () => {
     60_000,
   )
 
-  it('of a rotation whose secret has been dropped since is refused, and hands out no dead secret', async () => {
+  it('of a rotation whose secret has expired is rejected', async () => {
     const write = writes['WorkspaceService.RotateIdentitySecret']!
     const { scene } = await newScene(write)
     const key = randomUUID()

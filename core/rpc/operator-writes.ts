@@ -5,9 +5,9 @@ import type { CoreContext } from '../context.ts'
 import { callerOf } from './caller.ts'
 
 /**
- * Runs an operator's write once for each idempotency key of the caller; a call without a key is an operation of its own.
- * What `run` returns is stored, so it names what was made and holds no secret: the answer is read after it, the first time
- * and each time again. Errors: those of `Idempotency.once`.
+ * Runs an operator's write once per idempotency key and caller; a call without a key always runs.
+ * The result of `run` is stored, so it must identify what was created and contain no secret. The
+ * response is read afterwards, on repeats too. Errors: those of `Idempotency.once`.
  */
 export type OperatorWrites = <R>(
   context: HandlerContext,

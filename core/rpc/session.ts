@@ -24,7 +24,7 @@ export function sessionService(
   router: ConnectRouter,
   { sessions, renewals, identification, workspaces, visitorAccess, config, now }: CoreContext,
 ): void {
-  const seen = async (session: Session) => ({
+  const toResponse = async (session: Session) => ({
     session: toSession(session, await sessions.isVisitorBanned(session), now()),
   })
 
@@ -111,19 +111,19 @@ export function sessionService(
     },
 
     async getSession({ sessionId }, context) {
-      return seen(await sessions.find(sessionId, callerOf(context).workspaceId))
+      return toResponse(await sessions.find(sessionId, callerOf(context).workspaceId))
     },
 
     async revokeSession({ sessionId }, context) {
-      return seen(await sessions.revoke(sessionId, callerOf(context).workspaceId))
+      return toResponse(await sessions.revoke(sessionId, callerOf(context).workspaceId))
     },
 
     async banVisitor({ sessionId, reason }, context) {
-      return seen(await sessions.ban(sessionId, reason, callerOf(context).workspaceId))
+      return toResponse(await sessions.ban(sessionId, reason, callerOf(context).workspaceId))
     },
 
     async unbanVisitor({ sessionId }, context) {
-      return seen(await sessions.unban(sessionId, callerOf(context).workspaceId))
+      return toResponse(await sessions.unban(sessionId, callerOf(context).workspaceId))
     },
   })
 }
@@ -165,7 +165,7 @@ function toSession(session: Session, visitorBanned: boolean, now: number) {
   })
 }
 
-/** Languages that the browser package speaks. */
+/** Languages of the browser package. */
 const supportedLocales = ['en', 'de', 'es', 'fr', 'ar', 'ja']
 
 function toWidgetConfig(installation: Installation, config: CoreConfig): MessageInitShape<typeof WidgetConfigSchema> {

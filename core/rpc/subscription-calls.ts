@@ -17,7 +17,7 @@ import { operatorWrites } from './operator-writes.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
 
-/** Where leads go. */
+/** Calls about lead subscriptions. */
 export function subscriptionCalls(
   core: CoreContext,
 ): Pick<
@@ -26,12 +26,12 @@ export function subscriptionCalls(
 > {
   const { leadSubscriptions, now } = core
   const once = operatorWrites(core)
-  const shown = (view: SubscriptionView) => toSubscription(view, new Date(now()))
+  const toCurrent = (view: SubscriptionView) => toSubscription(view, new Date(now()))
 
-  /** As it stands now, with the secret that a write made. */
+  /** The current state, with the secret that a write created. */
   async function withSecret({ subscriptionId, secretId }: { subscriptionId: string; secretId: string }, by: Requester) {
     const { audit: _, ...view } = await leadSubscriptions.get(subscriptionId, by)
-    return { secret: leadSubscriptions.secret(view.subscription, secretId), subscription: shown(view) }
+    return { secret: leadSubscriptions.secret(view.subscription, secretId), subscription: toCurrent(view) }
   }
 
   return {
@@ -61,7 +61,7 @@ export function subscriptionCalls(
         await leadSubscriptions.update(subscriptionId, settings, by, operation)
         return { subscriptionId }
       })
-      return { subscription: shown(await leadSubscriptions.get(subscriptionId, by)) }
+      return { subscription: toCurrent(await leadSubscriptions.get(subscriptionId, by)) }
     },
 
     async rotateSubscriptionSecret(request, context) {
@@ -75,12 +75,12 @@ export function subscriptionCalls(
 
     async getSubscription({ subscriptionId }, context) {
       const { audit, ...view } = await leadSubscriptions.get(subscriptionId, callerOf(context))
-      return { subscription: shown(view), audit: audit.map(toAudit) }
+      return { subscription: toCurrent(view), audit: audit.map(toAudit) }
     },
 
     async listSubscriptions({ workspaceId }, context) {
       const found = await leadSubscriptions.list(requiredWorkspace(context, workspaceId))
-      return { subscriptions: found.map(shown) }
+      return { subscriptions: found.map(toCurrent) }
     },
   }
 }
@@ -112,12 +112,12 @@ function toSubscription(
     mappedFields,
     automatic,
     status: statuses[status],
-    ...(disabledReason && { disabledReason: reasons[disabledReason] }),
+    disabledReason: disabledReason && reasons[disabledReason],
     secrets: liveSecrets(secrets, at).map((secret) => ({
       secretId: secret.secretId,
       masked: maskedSecret(secret),
       createdAt: timestampFromDate(secret.createdAt),
-      ...(secret.expiresAt && { expiresAt: timestampFromDate(secret.expiresAt) }),
+      expiresAt: secret.expiresAt && timestampFromDate(secret.expiresAt),
     })),
     createdAt: timestampFromDate(createdAt),
     updatedAt: timestampFromDate(updatedAt),
@@ -137,6 +137,6 @@ function toAudit({
     actor,
     action,
     attemptId,
-    ...(disabledReason && { disabledReason: reasons[disabledReason] }),
+    disabledReason: disabledReason && reasons[disabledReason],
   }
 }

@@ -9,8 +9,8 @@ import { toConversation, toInboxEvent } from './messaging-values.ts'
 type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
 
 /**
- * One operator's inbox, live. What is waiting to be read is bounded: a watcher that falls behind is ended with
- * `RateLimited` (resource_exhausted), and lists again when it comes back.
+ * Streams the changes of an inbox to one operator. Unread frames are bounded: a slow watcher is
+ * ended with `RateLimited` (resource_exhausted) and lists again when it reconnects.
  */
 export async function* watchConversations(
   { inboxWatch, states, config }: CoreContext,
@@ -19,21 +19,21 @@ export async function* watchConversations(
 ): AsyncGenerator<WatchConversationsResponse> {
   const frames: { frame: Frame; events: LogEvent[] }[] = []
   let wake: () => void = () => {}
-  let over = signal.aborted
-  let tooSlow = false
+  let isOver = signal.aborted
+  let isTooSlow = false
 
   function push(frame: Frame, events: LogEvent[] = []) {
-    if (frames.length >= config.INBOX_QUEUE_MAX) tooSlow = true
+    if (frames.length >= config.INBOX_QUEUE_MAX) isTooSlow = true
     else frames.push({ frame, events })
     wake()
   }
   function finish() {
-    over = true
+    isOver = true
     wake()
   }
 
   const leave = inboxWatch.add({
-    ...(workspaceId === undefined ? {} : { workspaceId }),
+    workspaceId,
     ready: () => push({ case: 'ready', value: {} }),
     changed: ({ conversation, events }) =>
       push(
@@ -46,16 +46,16 @@ export async function* watchConversations(
   }, config.HEARTBEAT_SECONDS * 1000)
   signal.addEventListener('abort', finish, { once: true })
   try {
-    while (!over) {
-      if (tooSlow) throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: 1 })
+    while (!isOver) {
+      if (isTooSlow) throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: 1 })
       const next = frames.shift()
       if (!next) {
         await new Promise<void>((resolve) => (wake = resolve))
         continue
       }
       yield create(WatchConversationsResponseSchema, { frame: next.frame })
-      // It was taken: an operator's side has these messages now.
-      states.given(next.events)
+      // The frame was read, so the operator has these messages.
+      states.markSent(next.events)
     }
   } finally {
     clearInterval(heartbeat)

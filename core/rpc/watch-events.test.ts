@@ -10,7 +10,7 @@ const json = 'x'.repeat(mebi)
 let sink: SubscriptionSink
 let frames: AsyncGenerator<WatchEventsResponse>
 
-/** A core whose only subscription is in the test's hand. */
+/** A core with one subscription, whose sink the test drives. */
 const core = {
   visitorAccess: { authorize: async () => ({ session: { sessionId: 'ses_1', conversationId: 'cnv_1' } }) },
   directory: { conversations: { get: async () => ({ epoch: 'e1' }) } },
@@ -37,10 +37,10 @@ beforeEach(async () => {
 const send = (sequence: number) => sink.event([1], { id: `e1-${sequence}`, sequence, type: 'message.received', json })
 
 describe('the event stream of a gateway', () => {
-  it('goes on after far more than 64 MiB when its reader is always a little behind', async () => {
+  it('continues beyond 64 MiB in total if its reader lags only a little', async () => {
     const received: number[] = []
     for (let sequence = 1; sequence <= 150; sequence += 1) {
-      // The next read takes all but what comes during it.
+      // The next read takes everything except what arrives during it.
       const reading = frames.next()
       if (sequence === 1) send(0)
       const { value, done } = await reading
@@ -52,7 +52,7 @@ describe('the event stream of a gateway', () => {
     expect(received.length).toBeGreaterThan(64)
   })
 
-  it('ends when more than 64 MiB are unread, and does not count what was read', async () => {
+  it('ends when more than 64 MiB are unread, not counting what was read', async () => {
     for (let sequence = 1; sequence <= 60; sequence += 1) send(sequence)
     expect((await frames.next()).value?.frames).toHaveLength(60)
     for (let sequence = 61; sequence <= 124; sequence += 1) send(sequence)

@@ -15,11 +15,13 @@ import { fromCredentials } from './visitor.ts'
 
 type Frame = MessageInitShape<typeof FrameSchema>
 
-/** A gateway that has more than this unread, in characters of events, is cut off. It comes back and resumes. */
+/**
+ * A gateway with more unread event characters than this is disconnected. It reconnects and resumes.
+ */
 const maxUnread = 64 * 1024 * 1024
 const framesPerMessage = 1000
 
-/** All subscriptions of one gateway on one call: commands in, frames out, whatever is ready in each message. */
+/** All subscriptions of one gateway on one call: commands in, batches of frames out. */
 export async function* watchEvents(
   { visitorAccess, subscriptions, directory }: CoreContext,
   messages: AsyncIterable<WatchEventsRequest>,
@@ -49,7 +51,7 @@ export async function* watchEvents(
       open.delete(subscriptionId)
       push({
         case: 'closed',
-        value: { subscriptionId, ...(error === undefined ? {} : { error: toErrorInfo(toServiceError(error)) }) },
+        value: { subscriptionId, error: error === undefined ? undefined : toErrorInfo(toServiceError(error)) },
       })
     },
   }
@@ -64,7 +66,7 @@ export async function* watchEvents(
         ...(lastEventId === undefined ? {} : { lastEventId }),
       }
       const subscription = await subscriptions.open({ id, sink, session, epoch, start })
-      // It may have been given up meanwhile, or have ended at once.
+      // Cancelled or ended while it was opening.
       if (over || open.get(id) !== 'opening') subscriptions.close(subscription)
       else open.set(id, subscription)
     } catch (error) {
@@ -74,12 +76,12 @@ export async function* watchEvents(
 
   async function readCommands() {
     for await (const { command, commands } of messages) {
-      obey(command)
-      for (const each of commands) obey(each.command)
+      handleCommand(command)
+      for (const each of commands) handleCommand(each.command)
     }
   }
 
-  function obey(command: Command['command']) {
+  function handleCommand(command: Command['command']) {
     if (command.case === 'subscribe') void subscribe(command.value)
     else if (command.case !== undefined) {
       const { subscriptionId } = command.value

@@ -35,7 +35,7 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
   const once = operatorWrites(core)
   router.service(WorkspaceService, {
     async createWorkspace(request, context) {
-      // A token of one workspace makes no other.
+      // A token limited to one workspace cannot create another.
       if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       const { workspaceId } = await once(context, request, async (operation) => ({
         workspaceId: (await workspaces.createWorkspace(request.name, operation)).workspaceId,
@@ -48,7 +48,7 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     },
 
     async listWorkspaces({ limit, afterWorkspaceId }, context) {
-      // A token of one workspace is shown no other: GetWorkspace tells of its own.
+      // A token limited to one workspace cannot list others; it uses GetWorkspace.
       if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       return { workspaces: (await workspaces.listWorkspaces(afterWorkspaceId, limit)).map(toWorkspace) }
     },
@@ -146,7 +146,7 @@ function fromSettings({
   }
 }
 
-/** A text that is left empty stays as it was. */
+/** Empty texts are left unchanged. */
 function fromAppearance({ title, greeting, accentColor, position, logoUrl }: AppearanceMessage): Partial<Appearance> {
   return {
     ...(title && { title }),

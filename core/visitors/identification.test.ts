@@ -110,7 +110,7 @@ describe('the identification of an anonymous session', () => {
     const sub = newSubject()
     const before = await cores.identify(await cores.newSession(), cores.sign({ sub }))
     await cores.send(before, 'solved')
-    await here.conversationDesk.close(before.conversationId, undefined)
+    await here.assignments.close(before.conversationId, undefined)
     const session = await cores.newSession()
     const next = await cores.identify(session, cores.sign({ sub }))
     expect(next.conversationId).toBe(session.conversationId)

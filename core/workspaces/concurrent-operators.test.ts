@@ -15,7 +15,9 @@ beforeAll(async () => {
   ;[core] = (await test.open()) as [CoreContext]
 })
 
-/** Every call begins, and every answer arrives, when the scheduler says so: all orders that processes could have. */
+/**
+ * Delays every call and every result by the scheduler, to explore all interleavings of processes.
+ */
 function scheduled<Store extends object>(scheduler: Scheduler, store: Store): Store {
   return new Proxy(store, {
     get(target, name) {
@@ -62,7 +64,7 @@ function subscriptionsOn(scheduler: Scheduler) {
     workspaceStore: core.stores.workspaces,
     secretBox: core.secretBox,
     plannedIds,
-    judgeDestination: async () => true,
+    isAllowedDestination: async () => true,
     now: test.now,
   })
 }
@@ -72,8 +74,8 @@ const inEveryOrder = (run: (scheduler: Scheduler) => Promise<void>, numRuns = 40
 
 const installationOf = async (siteKey: string) => (await core.stores.workspaces.findInstallations([siteKey]))[0]!
 
-describe('operators who write at the same time, in every order', { timeout: 120_000 }, () => {
-  it('update different fields of an installation, and all of them hold', async () => {
+describe('concurrent writes of operators, in random order', { timeout: 120_000 }, () => {
+  it('to different fields of an installation all apply', async () => {
     await inEveryOrder(async (scheduler) => {
       const { siteKey } = await test.newSite()
       const { updateInstallation } = workspacesOn(scheduler)
@@ -93,7 +95,7 @@ describe('operators who write at the same time, in every order', { timeout: 120_
     })
   })
 
-  it('update the same field, and one of the values holds with the fields beside it', async () => {
+  it('to the same field store one of the values and keep other fields', async () => {
     await inEveryOrder(async (scheduler) => {
       const { siteKey } = await test.newSite()
       const { updateInstallation } = workspacesOn(scheduler)
@@ -107,7 +109,7 @@ describe('operators who write at the same time, in every order', { timeout: 120_
   })
 
   it.each([86_400, 0])(
-    'rotate an identity secret (overlap %i s): every secret that was shown is live',
+    'that rotate an identity secret (overlap %i s) keep every returned secret live',
     async (overlapSeconds) => {
       await inEveryOrder(async (scheduler) => {
         const { siteKey } = await test.newSite()
@@ -117,15 +119,15 @@ describe('operators who write at the same time, in every order', { timeout: 120_
           rotateIdentitySecret(siteKey, undefined, { operation: `${siteKey} ${name}`, overlapSeconds }),
         )
         const update = updateInstallation(siteKey, { enabled: false }, undefined)
-        const [shown] = await scheduler.waitFor(Promise.all([Promise.all(rotations), update]))
+        const [returned] = await scheduler.waitFor(Promise.all([Promise.all(rotations), update]))
         const installation = await installationOf(siteKey)
         const live = installation.identitySecrets.map(({ kid, sealed }) => ({
           kid,
           secret: core.secretBox.open(sealed),
         }))
-        expect(live).toEqual(expect.arrayContaining(shown))
-        expect(shown[0]).toEqual(shown[2])
-        // Without an overlap the second rotation may end the secret that the first one replaced.
+        expect(live).toEqual(expect.arrayContaining(returned))
+        expect(returned[0]).toEqual(returned[2])
+        // Without an overlap, the second rotation may drop the secret that the first one replaced.
         if (overlapSeconds > 0) {
           expect(live).toHaveLength(3)
           expect(live.map(({ kid }) => kid)).toContain(inUse!.kid)
@@ -135,21 +137,21 @@ describe('operators who write at the same time, in every order', { timeout: 120_
     },
   )
 
-  it('rotate a subscription’s secret, and every secret that was shown signs', async () => {
+  it("that rotate a subscription's secret keep every returned secret signing", async () => {
     await inEveryOrder(async (scheduler) => {
-      const { subscriptions, subscription, shown } = await rotatedAtOnce(scheduler, 86_400)
-      for (const answer of shown) expect(subscriptions.secret(subscription, answer!)).toMatch(/^whsec_/)
+      const { subscriptions, subscription, returned } = await rotatedAtOnce(scheduler, 86_400)
+      for (const answer of returned) expect(subscriptions.secret(subscription, answer!)).toMatch(/^whsec_/)
     })
   })
 
-  it('rotate a subscription’s secret without an overlap, and each rotation takes effect once', async () => {
+  it("that rotate a subscription's secret without an overlap each take effect once", async () => {
     await inEveryOrder(async (scheduler) => {
       const { subscriptions, subscription } = await rotatedAtOnce(scheduler, 0)
       expect(subscriptions.secret(subscription, subscription.secrets[0]!.secretId)).toMatch(/^whsec_/)
     })
   })
 
-  it('update, enable and disable a subscription: all fields hold, and its deliveries follow its status', async () => {
+  it('that update, enable and disable a subscription all apply, and its deliveries match its status', async () => {
     await inEveryOrder(async (scheduler) => {
       const { update } = subscriptionsOn(scheduler)
       const { subscriptionId, by } = await newSubscription()
@@ -173,7 +175,7 @@ describe('operators who write at the same time, in every order', { timeout: 120_
     })
   })
 
-  it('repeat a rotation with its key while the first call runs, and one secret comes of it', async () => {
+  it('that repeat a rotation with its key during the first call create one secret', async () => {
     await inEveryOrder(async (scheduler) => {
       const { siteKey } = await test.newSite()
       const workspaces = workspacesOn(scheduler)
@@ -202,23 +204,23 @@ describe('operators who write at the same time, in every order', { timeout: 120_
 async function newSubscription() {
   const { workspaceId } = await test.newSite()
   const by = { subject: 'desk', workspaceId }
-  // An address, so that no name is asked for.
+  // An IP address, so that no name is resolved.
   const settings = { workspaceId, destinationUrl: 'https://93.184.216.34/', mappedFields: [], automatic: false }
   const { subscription } = await core.leadSubscriptions.create(settings, by)
   return { subscriptionId: subscription.subscriptionId, by }
 }
 
-/** Two rotations, of which one runs twice. */
+/** Two rotations, one of which runs twice. */
 async function rotatedAtOnce(scheduler: Scheduler, overlapSeconds: number) {
   const subscriptions = subscriptionsOn(scheduler)
   const { subscriptionId, by } = await newSubscription()
   const rotations = ['a', 'b', 'a'].map((name) =>
     subscriptions.rotateSecret(subscriptionId, overlapSeconds, by, `${subscriptionId} ${name}`),
   )
-  const shown = (await scheduler.waitFor(Promise.all(rotations))).map(({ secretId }) => secretId)
+  const returned = (await scheduler.waitFor(Promise.all(rotations))).map(({ secretId }) => secretId)
   const { subscription } = await core.leadSubscriptions.get(subscriptionId, by)
-  expect(shown[0]).toBe(shown[2])
+  expect(returned[0]).toBe(returned[2])
   expect(subscription.secrets.filter(({ expiresAt }) => expiresAt === undefined)).toHaveLength(1)
   expect(subscription.audit.filter(({ action }) => action === 'secret_rotated')).toHaveLength(2)
-  return { subscriptions, subscription, shown }
+  return { subscriptions, subscription, returned }
 }

@@ -8,7 +8,7 @@ import { operatorScopes } from './operator-scopes.ts'
 import { workspaceSessionAudience } from './workspace-sessions.ts'
 import { defaultAppearance, defaultCapabilities } from './workspaces.ts'
 
-/** What a newcomer needs to play every part, as `DATA_DIR/demo.json` holds it. */
+/** The contents of `DATA_DIR/demo.json`: addresses and credentials of all parts of the demo. */
 export interface DemoFile {
   gatewayUrl: string
   coreUrl: string
@@ -27,10 +27,10 @@ export interface DemoAddresses {
   origin: string
 }
 
-/** What the demo is known by. */
+/** Fixed ids of the demo. */
 export const demoIds = { workspaceId: 'ws_demo', connectionId: 'con_demo', siteKey: 'pk_demo' }
 
-/** A demo workspace with one installation, made at the first start and kept after it. */
+/** Creates a demo workspace with one installation at the first start, and keeps it later. */
 export async function seedDemo(core: Core, config: CoreConfig, given?: DemoAddresses): Promise<DemoFile> {
   const { DATA_DIR, CORE_PORT, CORE_TLS_CERT } = config
   const { context, mongodbUri, workspaceSessionSecret } = core
@@ -85,7 +85,8 @@ export async function seedDemo(core: Core, config: CoreConfig, given?: DemoAddre
     mongodbUri,
   }
   await writePrivately(path, `${JSON.stringify(file, null, 2)}\n`)
-  // For `curl -K`: the token stays out of the command line, and so out of the list of processes and the shell's history.
+  // For `curl -K`: keeps the token out of the command line, and so out of process lists and shell
+  // history.
   await writePrivately(join(DATA_DIR, 'agent.curl'), `header = "Authorization: Bearer ${file.serviceToken}"\n`)
   await writePrivately(join(DATA_DIR, 'workspace.curl'), `header = "Authorization: Bearer ${file.workspaceSession}"\n`)
   await writePrivately(
@@ -99,7 +100,7 @@ export async function seedDemo(core: Core, config: CoreConfig, given?: DemoAddre
   return file
 }
 
-/** The demo's operator, who may do all that an operator may. */
+/** A session of the demo operator, with all operator scopes. */
 function workspaceSession(secret: Uint8Array, { WORKSPACE_SESSION_ISSUER: issuer }: CoreConfig): Promise<string> {
   const claims = { wid: demoIds.workspaceId, scope: [...operatorScopes].join(' '), ...(issuer && { iss: issuer }) }
   return new SignJWT(claims)

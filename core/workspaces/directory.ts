@@ -12,7 +12,7 @@ export interface Directory {
   conversations: LiveCache<ConversationFacts>
 }
 
-/** What never changes of a conversation, as long as there is one. */
+/** The immutable fields of a conversation. */
 export interface ConversationFacts {
   workspaceId: string
   epoch: string
@@ -55,7 +55,7 @@ export function createDirectory(dependencies: {
   const all = [sessions, connections, installations, conversations]
 
   bus.on('changed', (ids) => {
-    // Every cache is asked: a site key has no prefix that tells its kind.
+    // Invalidates in every cache, because a site key has no prefix that identifies its kind.
     for (const cache of all) for (const id of ids) cache.invalidate(id)
   })
   bus.on('gap', () => {

@@ -11,15 +11,18 @@ export interface IdentitySecret {
 
 export const defaultOverlapSeconds = 86_400
 
-/** Most secrets that are kept beside the current one. */
+/** Maximum number of secrets kept beside the current one. */
 const maxReplaced = 10
 
-/** A secret that nobody has seen yet. */
+/** A new secret, in sealed form. */
 export function newIdentitySecret(secretBox: Pick<SecretBox, 'seal'>, kid: string): SealedIdentitySecret {
   return { kid, sealed: secretBox.seal(randomBytes(32).toString('base64url')) }
 }
 
-/** Errors: `IdempotencyConflict` when the secret is no longer live, so that nobody is given one that is refused. */
+/**
+ * Errors: `IdempotencyConflict` if the secret is no longer live, so that no dead secret is
+ * returned.
+ */
 export function openIdentitySecret(
   secretBox: Pick<SecretBox, 'open'>,
   { identitySecrets }: Installation,
@@ -31,16 +34,16 @@ export function openIdentitySecret(
 }
 
 /**
- * The list with a fresh secret in front. The one before stays, and so does each that was replaced less than `overlapSeconds`
- * ago or after `seen` was read: a secret that another call has just handed out is never dropped.
- * Errors: `RateLimited` when too many would be kept.
+ * The list with `fresh` in front. The previous secret stays. So does each secret that was replaced
+ * less than `overlapSeconds` ago, or after `seen` was read: a secret that another call just
+ * returned is never dropped. Errors: `RateLimited` if too many would be kept.
  */
 export function rotatedIdentitySecrets(
   secrets: SealedIdentitySecret[],
   fresh: SealedIdentitySecret,
   { seen, at, overlapSeconds }: { seen: SealedIdentitySecret[]; at: Date; overlapSeconds: number },
 ): SealedIdentitySecret[] {
-  // An earlier run of the same operation, which the write will find.
+  // Added by an earlier run of the same operation; the write detects it.
   if (secrets.some(({ kid }) => kid === fresh.kid)) return secrets
   const [current, ...replaced] = secrets
   const seenReplaced = new Set(seen.slice(1).map(({ kid }) => kid))

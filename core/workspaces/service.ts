@@ -4,7 +4,7 @@ import { createDirectory, type Directory } from './directory.ts'
 import { createWorkspaceSessions, type WorkspaceSessions } from './workspace-sessions.ts'
 import { createWorkspaces, type Workspaces } from './workspaces.ts'
 
-/** Workspaces, their installations and operators, and the cached data by which requests are authorized. */
+/** Workspaces, installations and operators, and the cached authorization data. */
 export interface WorkspaceService {
   workspaces: Workspaces
   workspaceSessions: WorkspaceSessions

@@ -29,13 +29,13 @@ function accessWith(keys: Partial<WorkspaceSessionKeys> = {}) {
     open: (token: string, scope = 'leads:deliver') => access.authenticate(`Bearer ${token}`, scope),
     refusal: (token: string, scope = 'leads:deliver') =>
       access.authenticate(`Bearer ${token}`, scope).then(
-        () => 'let in',
+        () => 'accepted',
         ({ code }: ServiceError) => ErrorCode[code],
       ),
   }
 }
 
-/** A key set on the wire, as an identity provider has it. */
+/** A key set over HTTP, as an identity provider serves it. */
 async function startKeySet(alg: string) {
   const keySet = { keys: [] as object[], asked: 0, status: 200, silent: false, url: '' }
   const server = createServer((_request, response) => {
@@ -60,14 +60,14 @@ async function startKeySet(alg: string) {
 }
 
 describe('a workspace session', () => {
-  it('opens what its scopes name, for its one workspace', async () => {
+  it('authorizes its scopes in its one workspace', async () => {
     const { open, refusal } = accessWith()
     const token = await signWorkspaceSession({ now: start, claims: { scope: 'leads:deliver messages:read' } })
     expect(await open(token, 'messages:read')).toMatchObject({ subject: 'operator_1', workspaceId: 'ws_1' })
     expect(await refusal(token, 'messages:write')).toBe('PERMISSION_DENIED')
   })
 
-  it('holds no scope that is not an operator’s, whatever it claims', async () => {
+  it("holds operators' scopes only, whatever it claims", async () => {
     const { open, refusal } = accessWith()
     const claimed = [...operatorScopes, 'visitors:act', 'deliveries:work', '*', 'admin'].join(' ')
     const token = await signWorkspaceSession({ now: start, claims: { scope: claimed } })
@@ -77,24 +77,24 @@ describe('a workspace session', () => {
   })
 
   it.each<[string, Record<string, unknown>]>([
-    ['no end', { exp: undefined }],
-    ['an end that has passed', { exp: start / 1000 - 31 }],
-    ['a beginning that is still to come', { nbf: start / 1000 + 31 }],
+    ['no expiry', { exp: undefined }],
+    ['an expiry in the past', { exp: start / 1000 - 31 }],
+    ['a start in the future', { nbf: start / 1000 + 31 }],
     ['no workspace', { wid: undefined }],
     ['an empty workspace', { wid: '' }],
-    ['a workspace that is no text', { wid: ['ws_1'] }],
+    ['a workspace that is not a string', { wid: ['ws_1'] }],
     ['no operator', { sub: undefined }],
-    ['an operator without end', { sub: 'x'.repeat(257) }],
+    ['too long an operator name', { sub: 'x'.repeat(257) }],
     ['no scope', { scope: undefined }],
     ['scopes as a list', { scope: ['leads:deliver'] }],
     ['no audience', { aud: undefined }],
     ['another audience', { aud: 'service.widget.public-api' }],
     ['the audience of service tokens', { aud: 'service.core' }],
-  ])('with %s is refused', async (_, claims) => {
+  ])('with %s is rejected', async (_, claims) => {
     expect(await accessWith().refusal(await signWorkspaceSession({ now: start, claims }))).toBe('UNAUTHENTICATED')
   })
 
-  it('is no service token, and a service token is none', async () => {
+  it('is not a service token, nor the reverse', async () => {
     const { refusal, access } = accessWith()
     const serviceKey = keyring.current('service-token')
     const header = { typ: 'service-token+jwt', kid: serviceKey.kid }
@@ -107,7 +107,7 @@ describe('a workspace session', () => {
     expect((await access.authenticate(`Bearer ${service}`, 'leads:deliver')).workspaceId).toBeUndefined()
   })
 
-  it('without a signature, with a broken one or of another key is refused', async () => {
+  it('with no signature, a broken one or one of another key is rejected', async () => {
     const { refusal } = accessWith()
     const good = await signWorkspaceSession({ now: start })
     const unsigned = new UnsecuredJWT({ wid: 'ws_1', scope: 'leads:deliver' })
@@ -122,7 +122,7 @@ describe('a workspace session', () => {
       expect(await refusal(token)).toBe('UNAUTHENTICATED')
   })
 
-  it('may come from a clock that is half a minute off, and is not remembered longer than it lives', async () => {
+  it('tolerates 30 seconds of clock skew, and is not cached beyond its expiry', async () => {
     const { open, refusal } = accessWith()
     const token = await signWorkspaceSession({ now: start, claims: { exp: start / 1000 + 10 } })
     await open(token)
@@ -132,7 +132,7 @@ describe('a workspace session', () => {
     expect(await refusal(token)).toBe('UNAUTHENTICATED')
   })
 
-  it('is refused everywhere while no key is set', async () => {
+  it('is rejected while no key is configured', async () => {
     expect(await accessWith({ secrets: [] }).refusal(await signWorkspaceSession({ now: start }))).toBe(
       'UNAUTHENTICATED',
     )
@@ -140,19 +140,19 @@ describe('a workspace session', () => {
 })
 
 describe('the secrets of workspace sessions', () => {
-  it('change without logging anybody out: each of the list is accepted', async () => {
+  it('are all accepted, so that a rotation ends no session', async () => {
     const secrets = parseWorkspaceSessionSecrets(`the-new-one-of-thirty-two-bytes-and-more,${workspaceSessionSecret}`)
     const { open } = accessWith({ secrets })
     await open(await signWorkspaceSession({ now: start }))
     await open(await signWorkspaceSession({ now: start, key: secrets[0]! }))
   })
 
-  it('that are too short are refused without being shown', () => {
+  it('that are too short are rejected without being shown', () => {
     const parse = () => parseWorkspaceSessionSecrets(`${workspaceSessionSecret},hunter2`)
     expect(parse).toThrow(/^WORKSPACE_SESSION_SECRET: number 2 of the list has fewer than 32 bytes$/)
   })
 
-  it('name the issuer that sessions must have, where the settings do', async () => {
+  it('require the configured issuer', async () => {
     const { open, refusal } = accessWith({ issuer: 'https://login.example' })
     await open(await signWorkspaceSession({ now: start, claims: { iss: 'https://login.example' } }))
     expect(await refusal(await signWorkspaceSession({ now: start }))).toBe('UNAUTHENTICATED')
@@ -160,7 +160,7 @@ describe('the secrets of workspace sessions', () => {
 })
 
 describe('a key set', () => {
-  it.each(['RS256', 'ES256', 'EdDSA'])('tells who signs with %s, and is asked once for many', async (alg) => {
+  it.each(['RS256', 'ES256', 'EdDSA'])('verifies %s signatures and is fetched once for many sessions', async (alg) => {
     const { keySet, newKey } = await startKeySet(alg)
     const { open } = accessWith({ jwksUrl: keySet.url, secrets: [] })
     const sign = await newKey('a')
@@ -169,7 +169,7 @@ describe('a key set', () => {
     expect(keySet.asked).toBe(1)
   })
 
-  it('does not keep sessions of the secret out, and the secret’s algorithm is no way around it', async () => {
+  it('works beside secrets, and rejects a public key used as an HS256 secret', async () => {
     const { keySet, newKey } = await startKeySet('RS256')
     const { open, refusal } = accessWith({ jwksUrl: keySet.url })
     await open(await signWorkspaceSession({ now: start }))
@@ -181,7 +181,7 @@ describe('a key set', () => {
     )
   })
 
-  it('that does not know the key, or answers for another audience, opens nothing', async () => {
+  it('rejects unknown keys, other audiences and missing expiries', async () => {
     const { keySet, newKey } = await startKeySet('ES256')
     const { refusal } = accessWith({ jwksUrl: keySet.url })
     const sign = await newKey('a')
@@ -198,9 +198,9 @@ describe('a key set', () => {
 
   it.each([
     ['fails', { status: 500 }],
-    ['does not answer', { silent: true }],
-    ['points elsewhere', { status: 302 }],
-  ])('that %s is a passing fault and no refusal; sessions that are known go on', async (_, fault) => {
+    ['does not respond', { silent: true }],
+    ['redirects', { status: 302 }],
+  ])('that %s makes new sessions unavailable and keeps cached ones', async (_, fault) => {
     const { keySet, newKey } = await startKeySet('ES256')
     const { open, refusal } = accessWith({ jwksUrl: keySet.url, jwksFreshMs: 0 })
     const sign = await newKey('a')
@@ -212,14 +212,14 @@ describe('a key set', () => {
     expect(await refusal(await signWorkspaceSession({ now: start, claims: { exp: 1 } }))).toBe('UNAUTHENTICATED')
   })
 
-  it('that nobody serves is a passing fault', async () => {
+  it('that is unreachable makes sessions unavailable', async () => {
     const { newKey } = await startKeySet('ES256')
     const { refusal } = accessWith({ jwksUrl: 'http://127.0.0.1:1/keys' })
     const sign = await newKey('a')
     expect(await refusal(await sign())).toBe('SERVICE_UNAVAILABLE')
   })
 
-  it('is not asked for what is no session at all', async () => {
+  it('is not fetched for invalid tokens', async () => {
     const { keySet } = await startKeySet('ES256')
     const { refusal, access } = accessWith({ jwksUrl: keySet.url })
     await refusal('a.b.c')

@@ -13,12 +13,12 @@ import { operatorScopes } from './operator-scopes.ts'
 
 export const workspaceSessionAudience = 'service.workspace'
 
-/** An operator, signed in to one workspace (contract, section 5). */
+/** An operator signed in to one workspace (contract, section 5). */
 export interface WorkspaceSession {
   /** The operator. */
   subject: string
   workspaceId: string
-  /** Of those that it claims, the ones that an operator may hold. */
+  /** The claimed scopes that an operator may hold. */
   scopes: ReadonlySet<string>
   /** Milliseconds since 1970. */
   expiresAt: number
@@ -26,27 +26,27 @@ export interface WorkspaceSession {
 
 export interface WorkspaceSessions {
   /**
-   * The session that a JWT is. Errors: `Unauthenticated`; `ServiceUnavailable` while the key set that would tell is out
-   * of reach.
+   * Verifies a JWT and returns its session. Errors: `Unauthenticated`; `ServiceUnavailable` while
+   * the key set cannot be loaded.
    */
   verify(token: string): Promise<WorkspaceSession>
 }
 
 export interface WorkspaceSessionKeys {
-  /** HS256 keys, each accepted: a new one and, until the sessions of the old one have ended, that. */
+  /** Accepted HS256 keys: the current one, and old ones until their sessions expire. */
   secrets: Uint8Array[]
-  /** Where the public keys of whoever signs are (RFC 7517). */
+  /** URL of the signer's public keys (RFC 7517). */
   jwksUrl?: string
-  /** Longest wait for them, in milliseconds. */
+  /** Time limit for loading them, in milliseconds. */
   jwksTimeoutMs: number
-  /** How long they are used without asking again, in milliseconds. */
+  /** How long they are cached, in milliseconds. */
   jwksFreshMs: number
-  /** `iss` that a session must bear. */
+  /** The required `iss`. */
   issuer?: string
 }
 
 const skewSeconds = 30
-/** A key set is asked for again on account of an unknown key no more often than this. */
+/** Minimum interval between reloads of the key set because of an unknown key. */
 const jwksCooldownMs = 30_000
 const publicKeyAlgorithms = ['RS256', 'ES256', 'EdDSA']
 
@@ -61,7 +61,9 @@ export function createWorkspaceSessions(
   }
   const keySet = jwksUrl === undefined ? undefined : createRemoteJWKSet(new URL(jwksUrl), options)
 
-  /** The public key, where a failure to get the set is told from a set that does not have it. */
+  /**
+   * The public key of a token. Distinguishes a set that failed to load from one without the key.
+   */
   function publicKeyFrom(find: JWTVerifyGetKey): JWTVerifyGetKey {
     return async (header, token) => {
       try {
@@ -116,10 +118,13 @@ function isName(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= 256
 }
 
-/** At least 256 bits, as RFC 7518, section 3.2, asks of an HS256 key. */
+/** 256 bits, the minimum for an HS256 key (RFC 7518, section 3.2). */
 const minSecretBytes = 32
 
-/** `new,old` as HS256 keys, UTF-8 as written. Errors: say that one is too short, never which it is. */
+/**
+ * Parses `new,old` as HS256 keys in UTF-8. Errors: names the position of a short key, never its
+ * text.
+ */
 export function parseWorkspaceSessionSecrets(text: string): Uint8Array[] {
   if (text === '') return []
   return text.split(',').map((secret, index) => {

@@ -68,11 +68,14 @@ export interface Installation {
 export interface SealedIdentitySecret {
   kid: string
   sealed: string
-  /** When a rotation put another one in front of it. */
+  /** When a rotation replaced it. */
   replacedAt?: Date
 }
 
-/** What can be set of an installation. Each appearance text, each capability and each form is a field of its own. */
+/**
+ * The settable fields of an installation. Each appearance text, capability and form is a separate
+ * field.
+ */
 export interface InstallationSettings {
   origins?: string[]
   enabled?: boolean
@@ -87,26 +90,26 @@ export type ConnectionDocument = Omit<Connection, 'connectionId'> & { _id: strin
 export type InstallationDocument = Omit<Installation, 'publicSiteKey'> & { _id: string } & RecordsOperations
 
 export interface WorkspaceStore {
-  /** An insert of what is there already changes nothing, so that two processes can seed the same. */
+  /** Changes nothing if it exists, so that two processes can seed the same data. */
   insertWorkspace(workspace: Workspace): Promise<void>
   findWorkspace(workspaceId: string): Promise<Workspace | undefined>
-  /** By id, those after one. */
+  /** By id, after the given one. */
   listWorkspaces(after: string, limit: number): Promise<Workspace[]>
   insertConnection(connection: Connection): Promise<void>
   findConnections(connectionIds: string[]): Promise<Connection[]>
   listConnections(workspaceId: string): Promise<Connection[]>
-  /** Changes nothing where the operation is recorded already. */
+  /** Changes nothing if the operation is recorded. */
   setConnectionStatus(connectionId: string, status: ConnectionStatus, operation: string): Promise<void>
   insertInstallation(installation: Installation): Promise<void>
   findInstallations(publicSiteKeys: string[]): Promise<Installation[]>
   listInstallations(workspaceId: string): Promise<Installation[]>
-  /** Sets the fields that are given and no other. Changes nothing where the operation is recorded already. */
+  /** Sets only the given fields. Changes nothing if the operation is recorded. */
   updateInstallation(publicSiteKey: string, settings: InstallationSettings, operation: string): Promise<void>
-  /** Adds an origin where it is missing. */
+  /** Adds an origin if it is missing. */
   addOrigin(publicSiteKey: string, origin: string): Promise<void>
   /**
-   * Returns false, and changes nothing, when the secrets are no longer those that the caller read. Returns true when the
-   * operation has been applied, now or before.
+   * Returns false and changes nothing if the secrets differ from those that the caller read.
+   * Returns true if the operation is applied, now or earlier.
    */
   replaceIdentitySecrets(
     publicSiteKey: string,
@@ -200,7 +203,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
   }
 }
 
-/** By their paths in the document, so that a write leaves the fields beside them as they are. */
+/** Dotted paths, so that a write keeps the neighbouring fields. */
 function fieldsOf({ appearance, capabilities, forms, ...plain }: InstallationSettings) {
   const nested = Object.entries({ appearance, capabilities, forms }).flatMap(([part, fields]) =>
     Object.entries(fields ?? {}).map(([name, value]) => [`${part}.${name}`, value]),

@@ -27,19 +27,19 @@ import type {
   WorkspaceStore,
 } from './workspace-store.ts'
 
-/** A workspace of the caller's: `undefined` for a caller that may act for every one. */
+/** The caller's workspace; `undefined` for a caller that may act for all. */
 type Scope = string | undefined
 
 /**
- * Each write takes the name of its operation: when it runs again, after its process died, it makes the same thing and
- * changes nothing twice. Left out, each call is an operation of its own.
+ * Writes are idempotent by operation name: a repeat after a crash creates the same objects and
+ * changes nothing twice. Without a name, each call is a separate operation.
  */
 export interface Workspaces {
   /** Errors: `ValidationFailed`. */
   createWorkspace(name: string, operation?: string): Promise<Workspace>
   /** Errors: `NotFound`. */
   findWorkspace(workspaceId: string): Promise<Workspace>
-  /** By id, those after one, 100 where no limit is given. Errors: `ValidationFailed`. */
+  /** By id, after the given one; 100 by default. Errors: `ValidationFailed`. */
   listWorkspaces(after: string, limit?: number): Promise<Workspace[]>
   /** Errors: `NotFound`. */
   findConnection(connectionId: string, scope: Scope): Promise<Connection>
@@ -63,26 +63,29 @@ export interface Workspaces {
     scope: Scope,
     operation?: string,
   ): Promise<{ installation: Installation; identitySecret: IdentitySecret }>
-  /** Sets the fields that are given and no other. Errors: `NotFound`, `ValidationFailed`. */
+  /** Sets only the given fields. Errors: `NotFound`, `ValidationFailed`. */
   updateInstallation(
     publicSiteKey: string,
     settings: InstallationSettings,
     scope: Scope,
     operation?: string,
   ): Promise<Installation>
-  /** Errors: `NotFound`, `ValidationFailed`, `RateLimited` while too many replaced secrets are kept, `IdempotencyConflict` when it is no longer live. */
+  /**
+   * Errors: `NotFound`, `ValidationFailed`, `RateLimited` while too many replaced secrets are kept,
+   * `IdempotencyConflict` if the new secret is no longer live.
+   */
   rotateIdentitySecret(
     publicSiteKey: string,
     scope: Scope,
     how?: { operation?: string; overlapSeconds?: number | undefined },
   ): Promise<IdentitySecret>
-  /** A live secret of the installation. Errors: `IdempotencyConflict` when it is no longer live. */
+  /** A live secret of the installation. Errors: `IdempotencyConflict` if it is no longer live. */
   identitySecret(installation: Installation, kid: string): IdentitySecret
   /** Whether some enabled installation allows the origin. */
   isOriginKnown(origin: string): Promise<boolean>
   /**
-   * The installation that a site key names, for a page of that origin.
-   * Errors: `InstallationNotFound`, `OriginNotAllowed`, `ConnectionDisabled`.
+   * The installation of a site key, for a page of that origin. Errors: `InstallationNotFound`,
+   * `OriginNotAllowed`, `ConnectionDisabled`.
    */
   installationFor(publicSiteKey: string, origin: string): Promise<Installation>
 }
@@ -116,7 +119,7 @@ export const defaultCapabilities: Capabilities = {
   messageRetryRoute: false,
 }
 
-/** Workspaces, their connections and the widget installations of these. */
+/** Workspaces, their connections and widget installations. */
 export function createWorkspaces(dependencies: WorkspacesDependencies): Workspaces {
   const { store, directory, secretBox, plannedIds, wakeups, now } = dependencies
 
@@ -189,11 +192,12 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
         appearance: { ...defaultAppearance, ...settings.appearance },
         capabilities: { ...defaultCapabilities, ...settings.capabilities },
         defaultLocale: settings.defaultLocale ?? 'en',
-        ...(settings.forms && { forms: settings.forms }),
+        forms: settings.forms,
         identitySecrets: [newIdentitySecret(secretBox, kid)],
       })
       await wakeups.stateChanged(publicSiteKey)
-      // As it is kept: an earlier run of the same operation may have made it, with another secret.
+      // Reads the stored document: an earlier run of the operation may have created it with another
+      // secret.
       const installation = await installationIn(publicSiteKey, scope)
       return { installation, identitySecret: openIdentitySecret(secretBox, installation, kid) }
     },
@@ -212,7 +216,7 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
       validate(field('/overlapSeconds', overlapSeconds, integer(0, 7 * defaultOverlapSeconds)))
       const seen = installation.identitySecrets
       const fresh = newIdentitySecret(secretBox, plannedIds('key', operation))
-      // Each turn that fails means that another write succeeded.
+      // A failed try means that another write succeeded.
       const tryOnce = (read: SealedIdentitySecret[]) => {
         const at = new Date(now())
         const rotated = rotatedIdentitySecrets(read, fresh, { seen, at, overlapSeconds })

@@ -1,13 +1,13 @@
 /**
- * Why the embedded engine cannot be had:
- * - `held`: another engine holds the folder, and does not answer where ours would
- * - `glibc`: the C library is too old for it, and no newer one could be put beside it
+ * Why the embedded engine is not available:
+ * - `held`: another engine holds the folder and does not respond at our address
+ * - `glibc`: the C library is too old, and a newer one could not be fetched
  * - `missing`: its package is not installed, or has no build for this platform
- * - `failed`: it was started and ended, or refused the folder
+ * - `failed`: it exited at its start, or rejected the folder
  */
 export type EngineFailure = 'held' | 'glibc' | 'missing' | 'failed'
 
-/** Its message tells what was tried, and that `MONGODB_URI` names a server instead. */
+/** The message says what was tried, and that `MONGODB_URI` selects a server instead. */
 export class EngineError extends Error {
   override readonly name = 'EngineError'
   readonly reason: EngineFailure

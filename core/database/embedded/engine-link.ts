@@ -5,12 +5,12 @@ import { BSON } from 'mongodb'
 const headerBytes = 16
 const opMsg = 2013
 
-/** A connection held open to an engine, wherever it runs, for the sake of noticing its end. */
+/** An open connection to an engine in any process, to detect its end. */
 export type EngineLink = { closed: Promise<void>; close(): void }
 
 /**
- * Connects and waits until the engine answers a ping, so that a stopped process does not pass for a live one.
- * @returns undefined when nobody listens there or no answer came within `timeoutMs`
+ * Connects and waits for the reply to a ping, since a stopped process still accepts connections.
+ * @returns undefined if nobody listens or no reply came within `timeoutMs`
  */
 export const openEngineLink = async (
   socketPath: string,

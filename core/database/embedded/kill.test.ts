@@ -36,7 +36,7 @@ const start = async () => {
   return { pid: engine.pid ?? 0, ended: engine.ended, client: new MongoClient(enginePlace(dataDir).uri) }
 }
 
-/** Writes from all sides, kills the engine in the midst of it, and tells what it had acknowledged but lost. */
+/** Writes concurrently, kills the engine meanwhile, and returns acknowledged but lost writes. */
 const lostInRound = async (round: number, writeConcern?: WriteConcernSettings): Promise<number[]> => {
   const before = await start()
   const written = before.client.db('test').collection<{ _id: number }>(`round-${round}`, { writeConcern })
@@ -61,12 +61,12 @@ const lostInRound = async (round: number, writeConcern?: WriteConcernSettings): 
   return acknowledged.filter((id) => !kept.includes(id))
 }
 
-describe('a write that the engine acknowledged', () => {
-  it('survives SIGKILL, time and again, as its address asks for it', async () => {
+describe('an acknowledged write', () => {
+  it('survives repeated SIGKILL with the write concern of the address', async () => {
     for (let round = 0; round < rounds; round += 1) expect(await lostInRound(round), `round ${round}`).toEqual([])
   })
 
-  it('survives SIGKILL under the concern that the store asks for', async () => {
+  it('survives repeated SIGKILL with the write concern of the store', async () => {
     const { client } = await start()
     const concern = await durableWriteConcern(client)
     await client.close()

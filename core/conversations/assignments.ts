@@ -7,40 +7,43 @@ import type { Assignment, Conversation, ConversationStore } from './conversation
 
 type Scope = string | undefined
 
-export interface Conversations {
-  /** Names the agent of a conversation; the same one again changes nothing. Errors: NotFound, ValidationFailed. */
+export interface Assignments {
+  /**
+   * Assigns an agent; changes nothing if it is assigned already. Errors: NotFound,
+   * ValidationFailed.
+   */
   assign(conversationId: string, agent: Agent, scope: Scope): Promise<Conversation>
   /** Errors: NotFound. */
   unassign(conversationId: string, scope: Scope): Promise<Conversation>
   /** Errors: NotFound. */
   close(conversationId: string, scope: Scope): Promise<Conversation>
-  /** Writes the events of assignments that a dead process left behind. */
-  heal(): Promise<void>
+  /** Writes the missing events of assignments after a crash. */
+  reconcile(): Promise<void>
 }
 
-const healBatch = 200
+const reconcileBatch = 200
 
 /**
- * What operators do with a conversation. Its status is what the log says, decided where the event gets its place
- * (`event-log.ts`), and the document follows. Its assignment is what the document says, and the event follows: before the
- * next change, that of the one before is made sure of, so that the log has each once and in order.
+ * Assigns and closes conversations. The log decides the status when it orders the event, and the
+ * document follows. The document decides the assignment, and the event follows. The event of one
+ * change is written before the next change, so that the log has each event once and in order.
  */
-export function createConversations(dependencies: {
+export function createAssignments(dependencies: {
   store: ConversationStore
   log: EventLog
   conversationAccess: ConversationAccess
-}): Conversations {
+}): Assignments {
   const { store, log, conversationAccess } = dependencies
 
   async function announce(conversationId: string, { version, agent, previous, announced }: Assignment) {
     if (announced) return
-    const concerned = agent ?? previous
+    const eventAgent = agent ?? previous
     await log.append({
       conversationId,
       type: agent ? 'agent.assigned' : 'agent.unassigned',
       operationKey: operationKeys.assignment(version),
       inputHash: 'assignment',
-      ...(concerned && { data: { agent: concerned } }),
+      ...(eventAgent && { data: { agent: eventAgent } }),
     })
     await store.markAnnounced(conversationId, version)
   }
@@ -80,8 +83,8 @@ export function createConversations(dependencies: {
       return conversationAccess.find(conversationId, scope)
     },
 
-    async heal() {
-      for (const { conversationId, assignment } of await store.unannounced(healBatch)) {
+    async reconcile() {
+      for (const { conversationId, assignment } of await store.unannounced(reconcileBatch)) {
         if (assignment) await announce(conversationId, assignment)
       }
     },

@@ -2,16 +2,16 @@ import type { HandlerContext } from '@connectrpc/connect'
 import { unavailable } from '../errors.ts'
 
 /**
- * Turns calls away while as many are under way as may be: what waits for a slow database is bounded, and whoever is too
- * much is told so at once. Streams wait for nobody and do not count. Errors: `ServiceUnavailable`.
+ * Rejects unary calls beyond a limit of concurrent ones, which bounds the queue of a slow database.
+ * Streams do not count. Errors: `ServiceUnavailable`.
  */
-export function callBound(max: number): (context: HandlerContext) => void {
+export function callLimit(max: number): (context: HandlerContext) => void {
   let underWay = 0
   return ({ method, signal }) => {
     if (method.methodKind !== 'unary') return
     if (underWay >= max) throw unavailable()
     underWay += 1
-    // Aborted when the call is over, however it ends.
+    // Connect aborts the signal when the call ends, on success too.
     signal.addEventListener('abort', () => (underWay -= 1), { once: true })
   }
 }
