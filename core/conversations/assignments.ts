@@ -9,7 +9,7 @@ type Scope = string | undefined
 
 export interface Assignments {
   /**
-   * Assigns an agent; changes nothing if it is assigned already. Errors: NotFound,
+   * Assigns an agent; changes nothing if the agent is already assigned. Errors: NotFound,
    * ValidationFailed.
    */
   assign(conversationId: string, agent: Agent, scope: Scope): Promise<Conversation>

@@ -399,7 +399,9 @@ describe('results', () => {
     await expect(calls.recordAttempts({ results })).rejects.toThrow('ValidationFailed')
     const reported = { ...ids, destination: 'sub_x', outcome: { case: 'response' as const, value: { status: 200 } } }
     for (const attemptNumber of [1001, 2 ** 31, 2 ** 32 - 1]) {
-      await expect(calls.recordAttempts({ results: [{ ...reported, attemptNumber }] })).rejects.toThrow('ValidationFailed')
+      await expect(calls.recordAttempts({ results: [{ ...reported, attemptNumber }] })).rejects.toThrow(
+        'ValidationFailed',
+      )
     }
     const last = await calls.recordAttempts({ results: [{ ...reported, attemptNumber: 1000 }] })
     expect(last.recorded).toMatchObject([{ counted: false }])
