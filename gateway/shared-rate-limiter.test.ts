@@ -108,7 +108,7 @@ describe.runIf(hasRedis)('gateways over one Redis', () => {
     expect(accepted(await sends(gateways, 4))).toBe(4)
     await stop(redis)
     for (const gateway of gateways) expect(accepted(await sends([gateway], 12))).toBe(10)
-    const warned = gateways[0]!.lines.filter((line) => line.includes('counted by this gateway alone'))
+    const warned = gateways[0]!.lines.filter((line) => line.includes('this gateway limits on its own'))
     expect(warned).toHaveLength(1)
     await startRedis(port)
     await until('the gateway to be back', async () => {
@@ -124,7 +124,7 @@ describe('a Redis that is no help', () => {
   test('that is not there leaves each gateway its own buckets, and is told of once', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_REDIS_URL: urlOf(await freePort()) } })
     expect(accepted(await sends([gateway], 12))).toBe(10)
-    expect(gateway.lines.filter((line) => line.includes('counted by this gateway alone'))).toHaveLength(1)
+    expect(gateway.lines.filter((line) => line.includes('this gateway limits on its own'))).toHaveLength(1)
     expect(gateway.lines.join('')).not.toContain('hush')
   })
 

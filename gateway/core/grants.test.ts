@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import type { Core } from './core.ts'
-import { createGrants } from './grants.ts'
+import type { CoreClients } from './core.ts'
+import { createGrantCache } from './grants.ts'
 
 const credentials = { accessGrant: 'grant-1', origin: 'https://shop.example' }
 
@@ -14,8 +14,8 @@ function newScene() {
         return { ...(await call.promise), expiresAt: { seconds: 1_000n, nanos: 0 } }
       },
     },
-  } as unknown as Core
-  const grants = createGrants({ core, max: 10, freshMs: 5_000, recheckMs: 1_000, now: () => scene.time })
+  } as unknown as CoreClients
+  const grants = createGrantCache({ core, max: 10, freshMs: 5_000, recheckMs: 1_000, now: () => scene.time })
   /** The answer of a core to each question so far. */
   async function answered(asking: Promise<unknown>) {
     for (const call of scene.calls) call.resolve({ sessionId: 'ses_1' })

@@ -20,7 +20,7 @@ import { markReplayed } from './sessions.ts'
 
 interface CommandDeps extends Pick<RouteDeps, 'core'> {
   screenshotMaxBytes: number
-  /** Longest that an upload may take, its arrival among it. */
+  /** Longest duration of an upload, including the time to receive it. */
   uploadDeadlineMs: number
 }
 
@@ -83,14 +83,14 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
         contentTypes: upload.contentTypes,
         expiresAt: timeOf(upload.expiresAt),
       }
-      return { requestId, state, ...(terms && { upload: terms }) }
+      return { requestId, state, upload: terms }
     },
   )
 
   await app.register(uploadRoute, deps)
 }
 
-/** In a scope of its own, since its body is read by nobody but the handler. */
+/** A separate scope without body parsers: the handler streams the body itself. */
 const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) => {
   const { core, screenshotMaxBytes, uploadDeadlineMs } = deps
   app.removeAllContentTypeParsers()
@@ -124,7 +124,7 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
     async (request, reply) => {
       const { credentials } = visitorOf(request)
       const { 'content-type': contentType, 'content-length': length } = request.headers
-      // The check of content types lets it pass only where there is no body.
+      // The check of content types accepts a missing type only without a body.
       if (contentType === undefined)
         throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'type' }] })
       const header = {
@@ -132,7 +132,7 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
         credentials,
         contentType: mediaTypeOf(contentType),
         idempotencyKey: idempotencyKeyOf(request),
-        ...(length === undefined ? {} : { byteLength: BigInt(length) }),
+        byteLength: length === undefined ? undefined : BigInt(length),
       }
       const body = readChunks(request.raw, screenshotMaxBytes)
       async function* parts() {
@@ -142,7 +142,7 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
           sent += value.length
           yield { part: { case: 'chunk', value } } as const
         }
-        // Without it the core keeps nothing: a call ends in the same way when the browser has gone.
+        // Marks a complete upload. Without this part the core stores nothing.
         if (body.isWhole()) yield { part: { case: 'end', value: { byteLength: BigInt(sent) } } } as const
       }
       try {
@@ -153,7 +153,7 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
         markReplayed(reply, replayed)
         return reply.code(201).send({ requestId, state, byteLength, sha256 })
       } catch (error) {
-        // To the core a broken body is a call without an end.
+        // If the body was incomplete, its error explains the failed call.
         throw body.failure() ?? error
       } finally {
         body.stop()

@@ -23,7 +23,7 @@ const forms = [
   },
 ] as const
 
-/** POST /forms/pre-chat, /forms/offline: where the installation advertises them. */
+/** POST /forms/pre-chat, /forms/offline, for installations that advertise them. */
 export const formRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
   for (const { path, form, advertisedBy, operationId, summary } of forms) {
     app.post(

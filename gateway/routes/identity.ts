@@ -76,7 +76,7 @@ function toAnswer(
   visitor: Visitor,
   reply: FastifyReply,
 ): SessionAnswer {
-  // Another session has taken its place: the grant that was shown is dead.
+  // A new session replaced the old one, so the grant of the request is no longer valid.
   if (session?.sessionId !== visitor.sessionId) visitor.forget()
   markReplayed(reply, replayed)
   return toSessionAnswer(session)

@@ -15,7 +15,7 @@ import { timeOf, toAdvisory, toUint32 } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
 
-/** CRLF and CR become LF before a message's body is measured. */
+/** Converts CRLF and CR to LF before the body is validated. */
 const useLineFeeds: preValidationHookHandler = (request, _reply, done) => {
   const sent = request.body as { body?: unknown } | null | undefined
   if (typeof sent?.body === 'string') sent.body = sent.body.replace(/\r\n?/g, '\n')
@@ -130,7 +130,7 @@ function toAccepted(accepted: AcceptedMessage): SendMessageAnswer {
 }
 
 function toAnswer(message: Message): MessageAnswer {
-  if (message.author === undefined) throw new Error('the core left out the author')
+  if (message.author === undefined) throw new Error('a message from the core has no author')
   const { kind, displayName, avatarUrl } = message.author
   return {
     messageId: message.messageId,

@@ -29,7 +29,7 @@ export const pageContextRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (ap
         {
           credentials,
           pageContext: toPageContext(request.body),
-          ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
+          idempotencyKey: typeof key === 'string' ? key : undefined,
         },
         callOptions(request),
       )

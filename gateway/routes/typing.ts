@@ -7,7 +7,7 @@ import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 
 const states = { started: TypingState.STARTED, stopped: TypingState.STOPPED }
 
-/** POST /typing. Telling the same again changes nothing, so that an `Idempotency-Key` has nothing to add. */
+/** POST /typing. Naturally idempotent, so it takes no `Idempotency-Key`. */
 export const typingRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
   app.post(
     '/typing',

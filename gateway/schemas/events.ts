@@ -2,14 +2,14 @@ import { type TSchema, Type } from 'typebox'
 import { OneOf, Sequence, Strict, Time } from './fields.ts'
 import { MessageAnswer } from './messages.ts'
 
-/** One type of event on `GET /events` (specification, section 6; docs/events.md is written from these). */
+/** One type of event on `GET /events` (specification, section 6). docs/events.md is generated from them. */
 export interface EventDefinition {
   data: TSchema
-  /** After it the stream ends, and the client stops: `always`, `never`, or when the data say so. */
+  /** Whether the event ends the stream and the client must not reconnect. */
   terminal: 'never' | 'always' | 'when reauthenticationRequired'
-  /** Comes again when a stream resumes from before it. */
+  /** Whether a stream that resumes before the event sends it again. */
   replayed: boolean
-  /** Goes to every stream of the conversation, or to those of the one session that it concerns. */
+  /** Sent to all streams of the conversation, or only to those of the session that it concerns. */
   audience: 'conversation' | 'session'
   meaning: string
 }
@@ -99,7 +99,7 @@ export const eventDefinitions = {
 
 export type EventName = keyof typeof eventDefinitions
 
-/** What stands in the `data` line of an event: the same for every type but for `data` itself. */
+/** The `data` line of an event. Types differ in the field `data` only. */
 export const eventSchema = (name: EventName) =>
   Strict({
     sequence: Sequence,
