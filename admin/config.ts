@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import envSchema from 'env-schema'
 import { type Static, Type } from 'typebox'
 
-/** The administration command's settings: environment variables, since secrets have no place among the arguments. */
+/** Settings of the administration command. Environment variables, because arguments expose secrets. */
 export const AdminSettings = Type.Object({
   CORE_URL: Type.String({ default: '', description: 'The core to speak to; else the one of DATA_DIR/demo.json.' }),
   SERVICE_TOKEN: Type.String({
@@ -24,12 +24,12 @@ export const AdminSettings = Type.Object({
 
 export type AdminConfig = Static<typeof AdminSettings>
 
-/** Something of the settings is missing; the message says what. */
+/** A setting is missing. The message names it. */
 export class SettingError extends Error {
   override readonly name = 'SettingError'
 }
 
-/** Where the core is and what to show it. Errors: `SettingError`. */
+/** Reads the settings. Errors: `SettingError`. */
 export function readAdminConfig(env: NodeJS.ProcessEnv = process.env): AdminConfig {
   const data = Object.fromEntries(Object.entries(env).filter(([name]) => name in AdminSettings.properties))
   const config = envSchema<AdminConfig>({ schema: AdminSettings, data, env: false })

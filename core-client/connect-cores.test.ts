@@ -7,7 +7,7 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { until } from '../test/support/until.ts'
 import { connectCores } from './connect-cores.ts'
 import { followCoreUrls } from './core-directory.ts'
-import type { Core } from './core-pool.ts'
+import type { CoreNode } from './core-pool.ts'
 import { parseCoreUrls } from './core-urls.ts'
 
 /** A server that answers `/livez`, on a loopback address, until it is told to fall silent. */
@@ -46,7 +46,7 @@ async function startServer(address: string, port = 0) {
 function connect(urls: string[], addresses: () => string[] = () => []) {
   const { cores, stop } = connectCores({ urls, lookUp: async () => addresses(), lookUpEveryMs: 20 })
   onTestFinished(stop)
-  const present = new Set<Core>()
+  const present = new Set<CoreNode>()
   cores.follow({ added: (core) => present.add(core), removed: (core) => present.delete(core) })
   return { cores, urls: () => [...present].map(({ url }) => url).toSorted() }
 }

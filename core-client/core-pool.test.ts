@@ -1,14 +1,14 @@
 import type { Transport } from '@connectrpc/connect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Core, createCorePool, type Failure, OutOfReachError } from './core-pool.ts'
+import { type CoreNode, createCorePool, type Failure, OutOfReachError } from './core-pool.ts'
 
-const coreNamed = (name: string): Core => ({ url: `http://${name}`, transport: {} as Transport })
+const coreNamed = (name: string): CoreNode => ({ url: `http://${name}`, transport: {} as Transport })
 const [a, b, c] = [coreNamed('a'), coreNamed('b'), coreNamed('c')]
 const down = () => Promise.reject(new Error('down'))
 const as = (failure: Failure) => () => failure
 
-function startPool(cores: Core[]) {
+function startPool(cores: CoreNode[]) {
   let now = 0
   const pool = createCorePool({ cores, now: () => now, random: () => 0.5 })
   return { pool, pass: (ms: number) => (now += ms) }
@@ -17,7 +17,7 @@ function startPool(cores: Core[]) {
 /** Which cores are asked, in this order, by a call that each of them fails. */
 async function asked(pool: ReturnType<typeof createCorePool>, failure: Failure = 'repeatable'): Promise<string[]> {
   const urls: string[] = []
-  const attempt = ({ url }: Core) => {
+  const attempt = ({ url }: CoreNode) => {
     urls.push(url)
     return down()
   }
@@ -59,7 +59,7 @@ describe('a pool of cores', () => {
     const { pool } = startPool([a])
     await expect(pool.call(down, as('answered'))).rejects.toThrow('down')
     await expect(pool.call(down, as('lost'))).rejects.toThrow(OutOfReachError)
-    await expect(pool.call(down, as('lost'))).rejects.toThrow('no core within reach')
+    await expect(pool.call(down, as('lost'))).rejects.toThrow('no core reachable')
     await expect(createCorePool({}).call(down, as('lost'))).rejects.toThrow(OutOfReachError)
   })
 
@@ -79,7 +79,7 @@ describe('a pool of cores', () => {
   it('asks one that was seen alive again at once', async () => {
     const { pool } = startPool([a])
     await asked(pool)
-    pool.revive(a)
+    pool.markAlive(a)
     expect(await pool.call(async ({ url }) => url, as('answered'))).toBe(a.url)
   })
 
@@ -113,8 +113,8 @@ describe('a pool of cores', () => {
             present = each.cores
             pool.replace(present)
           } else {
-            const tried: Core[] = []
-            const attempt = async (core: Core) => {
+            const tried: CoreNode[] = []
+            const attempt = async (core: CoreNode) => {
               tried.push(core)
               if (each.fails.includes(core)) throw new Error('down')
             }

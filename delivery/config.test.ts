@@ -11,7 +11,7 @@ describe('the settings of the delivery worker', () => {
       DELIVERY_TOKEN: token,
       DELIVERY_RESPONSE_MAX_BYTES: 65_536,
     })
-    expect(['8.8.8.8', '127.0.0.1', '10.0.0.1'].map(config.judge)).toEqual([true, false, false])
+    expect(['8.8.8.8', '127.0.0.1', '10.0.0.1'].map(config.isAddressAllowed)).toEqual([true, false, false])
   })
 
   it('take the environment’s word before the data folder’s', () => {
@@ -24,8 +24,13 @@ describe('the settings of the delivery worker', () => {
   })
 
   it('let an operator allow ranges, but no metadata', () => {
-    const { judge } = readDeliveryConfig({ DELIVERY_ALLOWED_CIDRS: '10.0.0.0/8, 169.254.0.0/16' }, token)
-    expect(['10.0.0.1', '169.254.1.1', '169.254.169.254', '192.168.0.1'].map(judge)).toEqual([true, true, false, false])
+    const { isAddressAllowed } = readDeliveryConfig({ DELIVERY_ALLOWED_CIDRS: '10.0.0.0/8, 169.254.0.0/16' }, token)
+    expect(['10.0.0.1', '169.254.1.1', '169.254.169.254', '192.168.0.1'].map(isAddressAllowed)).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ])
   })
 
   it('say that the token is missing', () => {

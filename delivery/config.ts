@@ -6,10 +6,10 @@ import { CORE_URLS_DESCRIPTION, CORE_URLS_RULE, parseCoreUrls } from '../core-cl
 import { type AddressJudge, CidrError, createAddressJudge } from '../platform/addresses/addresses.ts'
 import { metricsSettings } from '../platform/observability/config.ts'
 
-const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
+const integer = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })
 
-/** Every setting of the delivery worker: its name in the environment, its bounds, its default. */
+/** Every setting of the delivery worker, with name, bounds and default. */
 export const DeliverySettings = Type.Object({
   CORE_URLS: Type.String({ default: 'http://localhost:8090', description: CORE_URLS_DESCRIPTION }),
   CORE_CA: Type.String({
@@ -30,12 +30,12 @@ export const DeliverySettings = Type.Object({
     description:
       'Address ranges that destinations may have besides public ones, separated by commas; the cores have the same setting.',
   }),
-  DELIVERY_CONCURRENCY: whole(500, 1, 10_000, 'Attempts that a worker makes at once.'),
-  DELIVERY_PER_DESTINATION: whole(10, 1, 1_000, 'Attempts that a worker makes at once to one destination.'),
-  DELIVERY_RESPONSE_MAX_BYTES: whole(65_536, 0, 1e7, 'Most bytes that are read of an answer.'),
-  DELIVERY_IDLE_CONNECTIONS: whole(256, 0, 10_000, 'Connections that are kept open for the next request.'),
-  DELIVERY_CLAIM_WAIT_MS: whole(20_000, 0, 30_000, 'How long a worker without work waits in one call.'),
-  DELIVERY_GRACE_MS: whole(
+  DELIVERY_CONCURRENCY: integer(500, 1, 10_000, 'Attempts that a worker makes at once.'),
+  DELIVERY_PER_DESTINATION: integer(10, 1, 1_000, 'Attempts that a worker makes at once to one destination.'),
+  DELIVERY_RESPONSE_MAX_BYTES: integer(65_536, 0, 1e7, 'Most bytes that are read of an answer.'),
+  DELIVERY_IDLE_CONNECTIONS: integer(256, 0, 10_000, 'Connections that are kept open for the next request.'),
+  DELIVERY_CLAIM_WAIT_MS: integer(20_000, 0, 30_000, 'How long a worker without work waits in one call.'),
+  DELIVERY_GRACE_MS: integer(
     11_000,
     0,
     310_000,
@@ -46,8 +46,8 @@ export const DeliverySettings = Type.Object({
     minLength: 1,
     description: 'Address of the health port; all by default.',
   }),
-  DELIVERY_PORT: whole(0, 0, 65_535, 'Port of `/livez` and `/readyz`; 0 for none.'),
-  CORE_DEADLINE_MS: whole(10_000, 100, 120_000, 'Longest that one call to a core may take, its waiting not counted.'),
+  DELIVERY_PORT: integer(0, 0, 65_535, 'Port of `/livez` and `/readyz`; 0 for none.'),
+  CORE_DEADLINE_MS: integer(10_000, 100, 120_000, 'Longest that one call to a core may take, its waiting not counted.'),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info', description: 'Least severe level that is logged.' },
@@ -57,31 +57,31 @@ export const DeliverySettings = Type.Object({
 
 type Settings = Static<typeof DeliverySettings>
 
-/** The worker's settings, checked. Read-only; tests build it with `readDeliveryConfig`. */
+/** The validated settings of the worker. Tests build it with `readDeliveryConfig`. */
 export type DeliveryConfig = Readonly<
   Omit<Settings, 'CORE_URLS' | 'DELIVERY_TOKEN' | 'DELIVERY_ALLOWED_CIDRS'> & {
     CORE_URLS: string[]
     DELIVERY_TOKEN: string
-    /** What `DELIVERY_ALLOWED_CIDRS` makes of it. */
-    judge: AddressJudge
+    /** Derived from `DELIVERY_ALLOWED_CIDRS`. */
+    isAddressAllowed: AddressJudge
   }
 >
 
-/** A setting is missing or not allowed. The message names the setting and what is allowed, never a secret value. */
+/** A setting is missing or invalid. The message names the setting and its bounds, never a secret value. */
 export class SettingError extends Error {
   override readonly name: string = 'SettingError'
 }
 
-/** Nobody has named the service token: a core that starts beside this worker may still be about to. */
+/** The service token is missing. A core that starts at the same time may still create it. */
 export class MissingTokenError extends SettingError {
   override readonly name = 'MissingTokenError'
 }
 
 /**
- * Checks settings. Pure.
+ * Validates settings. Reads neither files nor the environment of the process.
  *
- * @param env the environment; empty values count as left out
- * @param token what DATA_DIR/delivery.token holds
+ * @param env the environment; an empty value counts as unset
+ * @param token the content of DATA_DIR/delivery.token
  * @throws SettingError
  */
 export function readDeliveryConfig(env: NodeJS.ProcessEnv, token?: string): DeliveryConfig {
@@ -90,7 +90,7 @@ export function readDeliveryConfig(env: NodeJS.ProcessEnv, token?: string): Deli
   const config = {
     ...settings,
     CORE_URLS: readCoreUrls(settings.CORE_URLS),
-    judge: readJudge(settings.DELIVERY_ALLOWED_CIDRS),
+    isAddressAllowed: readAllowedAddresses(settings.DELIVERY_ALLOWED_CIDRS),
   }
   if (!DELIVERY_TOKEN) {
     throw new MissingTokenError(
@@ -100,7 +100,7 @@ export function readDeliveryConfig(env: NodeJS.ProcessEnv, token?: string): Deli
   return { ...config, DELIVERY_TOKEN }
 }
 
-/** The settings of this process: its environment and the shared data folder. */
+/** Reads the settings of this process from its environment and the shared data folder. */
 export function loadDeliveryConfig(env: NodeJS.ProcessEnv = process.env): DeliveryConfig {
   return readDeliveryConfig(env, readToken(join(readSettings(env).DATA_DIR, 'delivery.token')))
 }
@@ -115,15 +115,15 @@ function readSettings(env: NodeJS.ProcessEnv): Settings {
     const errors = (error as { errors?: { instancePath: string }[] }).errors
     if (errors === undefined) throw error
     const names = [...new Set(errors.map(({ instancePath }) => instancePath.slice(1)))]
-    throw new SettingError(names.map((name) => `${name} ${allowed(name)}`).join('\n'))
+    throw new SettingError(names.map((name) => `${name} ${describeBounds(name)}`).join('\n'))
   }
 }
 
-function allowed(name: string): string {
+function describeBounds(name: string): string {
   const schema: object = DeliverySettings.properties[name as keyof Settings]
   const { type, minimum, maximum, minLength, anyOf } = schema as Record<string, unknown>
   if (Array.isArray(anyOf)) return `must be one of ${anyOf.map((option) => option.const).join(', ')}`
-  if (type === 'integer') return `must be a whole number from ${minimum} to ${maximum}`
+  if (type === 'integer') return `must be a integer number from ${minimum} to ${maximum}`
   return `must have at least ${minLength} characters`
 }
 
@@ -133,7 +133,7 @@ function readCoreUrls(list: string): string[] {
   return urls
 }
 
-function readJudge(list: string): AddressJudge {
+function readAllowedAddresses(list: string): AddressJudge {
   try {
     return createAddressJudge({ allowedCidrs: splitList(list) })
   } catch (error) {

@@ -10,7 +10,7 @@ import { createSender } from './sender.ts'
 const receiver = await startReceiver()
 afterAll(() => receiver.close())
 
-const judge = createAddressJudge({ allowedCidrs: [] })
+const isAddressAllowed = createAddressJudge({ allowedCidrs: [] })
 const [goodV4 = '', goodV6 = ''] = [publicV4[4], publicV6[5]]
 const never = new AbortController().signal
 const blocked = (phase: AttemptPhase) => ({
@@ -21,7 +21,7 @@ const blocked = (phase: AttemptPhase) => ({
 /** A sender all of whose connections, to wherever they are, end at the receiver. */
 function senderOf(lookup: Lookup) {
   return createSender({
-    resolver: createResolver({ judge, lookup }),
+    resolver: createResolver({ isAllowed: isAddressAllowed, lookup }),
     responseMaxBytes: 65_536,
     maxIdle: 4,
     dial: () => net.connect({ host: '127.0.0.1', port: receiver.port }),
@@ -105,7 +105,7 @@ describe('an address that was judged', () => {
     const allowing = createAddressJudge({ allowedCidrs: ['127.0.0.1/32'] })
     const sender = createSender({
       resolver: createResolver({
-        judge: allowing,
+        isAllowed: allowing,
         lookup: named(['127.0.0.1'], ['127.0.0.2'], ['127.0.0.1', '10.0.0.1']),
       }),
       responseMaxBytes: 65_536,
@@ -134,7 +134,7 @@ describe('an address that was judged', () => {
       )
       const allowing = createAddressJudge({ allowedCidrs: ['127.0.0.1/32'] })
       const sender = createSender({
-        resolver: createResolver({ judge: allowing }),
+        resolver: createResolver({ isAllowed: allowing }),
         responseMaxBytes: 65_536,
         maxIdle: 4,
       })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { failureOf, isConnectionLost } from './failures.ts'
+import { classifyFailure, isConnectionLost } from './failures.ts'
 
 const error = (code: string) => Object.assign(new Error('10.0.0.7 said no'), { code })
 
@@ -20,13 +20,13 @@ describe('the failure of an attempt', () => {
     ['EWHATEVER', FailureReason.NETWORK_ERROR],
   ])('with the code %s is one of the list', (code, reason) => {
     const phase = AttemptPhase.HEADERS
-    expect(failureOf(error(code), phase, false)).toEqual({ phase, reason })
-    expect(failureOf(error(code), phase, true)).toEqual({ phase, reason: FailureReason.TIMEOUT })
+    expect(classifyFailure(error(code), phase, false)).toEqual({ phase, reason })
+    expect(classifyFailure(error(code), phase, true)).toEqual({ phase, reason: FailureReason.TIMEOUT })
   })
 
   it('of several addresses is the first one’s', () => {
     const all = new AggregateError([error('ECONNREFUSED'), error('ENETUNREACH')])
-    expect(failureOf(all, AttemptPhase.CONNECT, false).reason).toBe(FailureReason.CONNECTION_REFUSED)
+    expect(classifyFailure(all, AttemptPhase.CONNECT, false).reason).toBe(FailureReason.CONNECTION_REFUSED)
   })
 
   it('of a kept connection that ended before it was used is nobody’s', () => {

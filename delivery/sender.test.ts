@@ -23,7 +23,7 @@ const named = (...addresses: string[]): Lookup => {
 
 function senderWith(options: Partial<SenderOptions> & { lookup?: Lookup } = {}) {
   const { lookup = named('127.0.0.1'), ...rest } = options
-  const resolver = createResolver({ judge: loopback, lookup })
+  const resolver = createResolver({ isAllowed: loopback, lookup })
   const sender = createSender({ resolver, responseMaxBytes: 65_536, maxIdle: 4, ca: testAuthority, ...rest })
   senders.push(sender)
   return sender

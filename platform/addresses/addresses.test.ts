@@ -2,16 +2,16 @@ import { describe, expect, it } from 'vitest'
 import { CidrError, createAddressJudge } from './addresses.ts'
 import { publicV4, publicV6, refusedV4, refusedV6 } from './test-addresses.ts'
 
-const judge = createAddressJudge({ allowedCidrs: [] })
+const isAddressAllowed = createAddressJudge({ allowedCidrs: [] })
 
 describe('an address', () => {
   it.each([...refusedV4, ...refusedV6])('%s is refused', (address) => {
-    expect(judge(address)).toBe(false)
+    expect(isAddressAllowed(address)).toBe(false)
   })
 
   // The last one has the digits of a metadata address.
   it.each([...publicV4, ...publicV6, '169.25.40.23'])('%s is public', (address) => {
-    expect(judge(address)).toBe(true)
+    expect(isAddressAllowed(address)).toBe(true)
   })
 
   it.each([
@@ -30,7 +30,7 @@ describe('an address', () => {
     '2a00:::1',
     '8.8.8.256',
   ])('%j is refused, for it is none in its usual spelling', (text) => {
-    expect(judge(text)).toBe(false)
+    expect(isAddressAllowed(text)).toBe(false)
   })
 })
 

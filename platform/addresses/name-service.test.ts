@@ -73,8 +73,10 @@ describe('the name service', () => {
       { address: '127.0.0.1', family: 4 },
       { address: '::1', family: 6 },
     ])
-    const judge = createAddressJudge({ allowedCidrs: [] })
-    await expect(createResolver({ judge, lookup }).resolve(name)).rejects.toThrow(DestinationBlockedError)
+    const isAddressAllowed = createAddressJudge({ allowedCidrs: [] })
+    await expect(createResolver({ isAllowed: isAddressAllowed, lookup }).resolve(name)).rejects.toThrow(
+      DestinationBlockedError,
+    )
     expect(asked).toEqual([])
   })
 

@@ -5,7 +5,7 @@ import { createAddressJudge } from './addresses.ts'
 import { createResolver, DestinationBlockedError, type Lookup, NameError } from './resolve.ts'
 import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from './test-addresses.ts'
 
-const judge = createAddressJudge({ allowedCidrs: [] })
+const isAddressAllowed = createAddressJudge({ allowedCidrs: [] })
 const [goodV4 = '', goodV6 = ''] = [publicV4[4], publicV6[5]]
 
 /** A name service whose only name has these addresses, at each look-up the next ones. */
@@ -17,7 +17,7 @@ function namesOf(...answers: string[][]) {
     const addresses = answers[Math.min(call++, answers.length - 1)] ?? []
     return addresses.map((address) => ({ address, family: isIP(address) as 4 | 6 }))
   }
-  return { asked, resolver: createResolver({ judge, lookup }) }
+  return { asked, resolver: createResolver({ isAllowed: isAddressAllowed, lookup }) }
 }
 
 describe('a name', () => {
@@ -48,7 +48,7 @@ describe('a name', () => {
   })
 
   it('is not waited for once the signal is aborted', async () => {
-    const resolver = createResolver({ judge, lookup: () => new Promise(() => {}) })
+    const resolver = createResolver({ isAllowed: isAddressAllowed, lookup: () => new Promise(() => {}) })
     const abort = new AbortController()
     const resolving = resolver.resolve('crm.example', abort.signal)
     abort.abort(new Error('too late'))
