@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import envSchema from 'env-schema'
 import { type Static, Type } from 'typebox'
 
-/** Settings of the administration command. Environment variables, because arguments expose secrets. */
+/**
+ * Settings of the administration command. Environment variables, because arguments expose secrets.
+ */
 export const AdminSettings = Type.Object({
   CORE_URL: Type.String({ default: '', description: 'The core to speak to; else the one of DATA_DIR/demo.json.' }),
   SERVICE_TOKEN: Type.String({

@@ -11,8 +11,8 @@ const tries = 3
 const unanswered = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Internal, Code.Unknown])
 
 /**
- * Adds the idempotency key of the command to each write that has such a field. Retries the write with the
- * same key if it gets no answer. Errors: `UnknownOutcomeError` if no retry gets one.
+ * Adds the idempotency key of the command to each write that has such a field. Retries the write
+ * with the same key if it gets no answer. Errors: `UnknownOutcomeError` if no retry gets one.
  */
 export function createKeyedTransport(
   transport: Transport,

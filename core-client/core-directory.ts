@@ -8,9 +8,9 @@ const lookUpByName: CoreLookup = async (hostname) =>
   (await systemLookup(hostname, { all: true })).map(({ address }) => address)
 
 /**
- * Resolves the entries of `CORE_URLS` and reports hasNames. `http` and `https` URLs stay as they are.
- * `dns://core:8090` becomes one `http://ADDRESS:8090` per address, looked up every `everyMs` ± 25 %.
- * A failed look-up keeps the known addresses, so that a DNS outage removes no core.
+ * Resolves the entries of `CORE_URLS` and reports hasNames. `http` and `https` URLs stay as they
+ * are. `dns://core:8090` becomes one `http://ADDRESS:8090` per address, looked up every `everyMs` ±
+ * 25 %. A failed look-up keeps the known addresses, so that a DNS outage removes no core.
  */
 export async function followCoreUrls(options: {
   urls: readonly string[]

@@ -7,7 +7,9 @@ const PROBE_MAX_EVERY_MS = 1_000
 const SLICE_MS = 50
 /** Slices without an answer until a core counts as silent: 500 ms. */
 const SILENT_SLICES = 10
-/** A connection is cut only if another core answered this recently: under load all cores are slow. */
+/**
+ * A connection is cut only if another core answered this recently: under load all cores are slow.
+ */
 const OTHER_ALIVE_WITHIN_MS = 350
 /** How long the only core may be silent. */
 const SOLE_SILENT_MS = 15_000
@@ -15,8 +17,9 @@ const SOLE_SILENT_MS = 15_000
 /**
  * Probes a core until the signal aborts, one probe at a time, less often while it does not answer.
  *
- * If a core is silent for 500 ms and another core has just answered, the pool skips it and its connection
- * is cut, so that its calls fail over. The only core gets 15 s, because there is no other to call.
+ * If a core is silent for 500 ms and another core has just answered, the pool skips it and its
+ * connection is cut, so that its calls fail over. The only core gets 15 s, because there is no
+ * other to call.
  */
 export async function watchCore(options: {
   core: CoreNode & { transport: CoreTransport }

@@ -35,14 +35,16 @@ export interface PoolFollower {
 /** All cores of a process, with their health and load. */
 export interface CorePool {
   /**
-   * Tries cores one after another until one answers. Prefers the less busy of two: the next in turn and a
-   * random one. An unreachable core is skipped until its watcher marks it alive. Without a watcher it is
-   * skipped with backoff of up to 2 s, and then tried by a single call.
+   * Tries cores one after another until one answers. Prefers the less busy of two: the next in turn
+   * and a random one. An unreachable core is skipped until its watcher marks it alive. Without a
+   * watcher it is skipped with backoff of up to 2 s, and then tried by a single call.
    *
    * @throws the error of the call if `classify` says that it is final, else `OutOfReachError`
    */
   call<Answer>(attempt: (core: CoreNode) => Promise<Answer>, classify: (reason: unknown) => Failure): Promise<Answer>
-  /** Replaces the cores. Remaining cores keep their state, and calls on removed cores may finish. */
+  /**
+   * Replaces the cores. Remaining cores keep their state, and calls on removed cores may finish.
+   */
   replace(cores: readonly CoreNode[]): void
   /** Reports added and removed cores. Present cores are reported as added. */
   follow(follower: PoolFollower): void

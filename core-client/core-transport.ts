@@ -8,15 +8,17 @@ const WINDOW_BYTES = 4 * 1024 * 1024
 
 /** A transport to one core, over one connection. */
 export interface CoreTransport extends Transport {
-  /** Resolves when the core answers on this connection, and opens it if needed. Rejects on failure. */
+  /**
+   * Resolves when the core answers on this connection, and opens it if needed. Rejects on failure.
+   */
   probe(signal: AbortSignal): Promise<void>
   /** Closes the connection. Its running calls fail with `unavailable`. */
   cut(): void
 }
 
 /**
- * Creates a transport that speaks the Connect protocol over one HTTP/2 connection. After certificates
- * change, new calls use a new connection, and running calls finish on the old one.
+ * Creates a transport that speaks the Connect protocol over one HTTP/2 connection. After
+ * certificates change, new calls use a new connection, and running calls finish on the old one.
  */
 export function createCoreTransport(baseUrl: string, tls?: TlsFiles): CoreTransport {
   let material = tls?.current()

@@ -8,7 +8,7 @@ import { systemCodes, wasNeverSent } from './system-codes.ts'
 /**
  * Creates one transport over several cores, with failover.
  *
- * - A unary call goes to the next core if it was never sent, or if its method is idempotent by its proto.
+ * - A unary call goes to the next core if it was never sent or its method is idempotent.
  * - A streaming call goes to the next core only while nothing of its input was read.
  * - An error that a core answered with the public detail is final.
  * - If no core is left, the call fails with `unavailable`.
@@ -36,7 +36,8 @@ export function createFailoverTransport({ cores, deadlineMs }: { cores: CorePool
           ({ transport }) => transport.stream(method, signal, timeoutMs, header, trackedInput(), values),
           (reason) => {
             const failure = classify(reason, signal)
-            // After the stream began, the sender may have caused the failure, so the core stays available.
+            // After the stream began, the sender may have caused the failure, so the core stays
+            // available.
             if (begun && failure !== 'answered') throw new OutOfReachError('stream interrupted', { cause: reason })
             return failure
           },

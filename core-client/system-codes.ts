@@ -7,7 +7,9 @@ const NEVER_SENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** Whether the error or one of its causes shows that no connection was made, so nothing was sent. */
+/**
+ * Whether the error or one of its causes shows that no connection was made, so nothing was sent.
+ */
 export function wasNeverSent(error: unknown): boolean {
   return systemCodes(error).some((code) => NEVER_SENT.has(code))
 }

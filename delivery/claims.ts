@@ -23,7 +23,9 @@ export interface Claims {
 
 /** Most deliveries that a core returns per claim. */
 const claimMax = 1_000
-/** How long a claim waits while a destination is full. Short, because its limits are soon outdated. */
+/**
+ * How long a claim waits while a destination is full. Short, because its limits are soon outdated.
+ */
 const waitWhileFullMs = 250
 
 /** Reports each core that is added or removed, by URL. */
@@ -45,10 +47,10 @@ export type ClaimCalls = Pick<Client<typeof LeadService>, 'claimDeliveries'>
  *
  * - One poll is always open and waits for deliveries that become due.
  * - One offer is open per core. The core gives it new deliveries directly, without the queue.
- * - A refill claims at once when a full destination has room again, since open calls were told it is full.
+ * - A refill claims at once when a full destination has room again. Open calls do not know of the room.
  *
- * Open calls are never cancelled for a refill: deliveries of an answer in transit would be blocked until
- * their leases end.
+ * Open calls are never cancelled for a refill: deliveries of an answer in transit would be blocked
+ * until their leases end.
  */
 export function createClaims(options: {
   /** Client for the pool of cores. */
@@ -85,8 +87,8 @@ export function createClaims(options: {
   let refillAgain = false
 
   const free = () => room() - reserved
-  // Keeps places free even if many destinations hang. One claim takes a share of the free places, and at
-  // most half of the rest per destination.
+  // Keeps places free even if many destinations hang. One claim takes a share of the free places,
+  // and at most half of the rest per destination.
   const share = (left: number) => Math.min(claimMax, Math.max(Math.ceil(left / 2), left - 2 * perDestination))
   const cap = (left: number) => Math.max(1, Math.min(perDestination, Math.floor((left - share(left)) / 2)))
 
@@ -142,8 +144,8 @@ export function createClaims(options: {
     },
   ): Promise<void> {
     while (!signal.aborted) {
-      // Waits for more room than one place, because a claim for many costs a core hardly more than for one.
-      // Offers wait for the poll, so that it reserves places first.
+      // Waits for more room than one place, because a claim for many costs a core hardly more than
+      // for one. Offers wait for the poll, so that it reserves places first.
       if (free() < 1 || isStocked() || (onlyNew && pollCap === undefined)) {
         await roomMade.promise
         continue

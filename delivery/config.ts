@@ -67,7 +67,10 @@ export type DeliveryConfig = Readonly<
   }
 >
 
-/** A setting is missing or invalid. The message names the setting and its bounds, never a secret value. */
+/**
+ * A setting is missing or invalid. The message names the setting and its bounds, never a secret
+ * value.
+ */
 export class SettingError extends Error {
   override readonly name: string = 'SettingError'
 }

@@ -26,7 +26,10 @@ export interface Connections {
 const idleMs = 4_000
 const headersMaxBytes = 16 * 1024
 
-/** Pools up to `maxIdle` idle connections for later requests to the same origin. Evicts the least recently used. */
+/**
+ * Pools up to `maxIdle` idle connections for later requests to the same origin. Evicts the least
+ * recently used.
+ */
 export function createConnections({ maxIdle }: { maxIdle: number }): Connections {
   const idle = new Set<Connection>()
   const byOrigin = new Map<string, Set<Connection>>()
@@ -57,7 +60,8 @@ export function createConnections({ maxIdle }: { maxIdle: number }): Connections
     adopt(origin, socket) {
       let handedOver = false
       const client = new Client(origin, {
-        // The client must not connect itself: it gets this socket once. It needs the callback after the call.
+        // The client must not connect itself: it gets this socket once. It needs the callback after
+        // the call.
         connect: (_options, callback) => {
           const usable = !handedOver && !socket.destroyed
           handedOver = true

@@ -5,7 +5,7 @@ const delivery = (destination: string, deliveryId = destination) =>
   ({ delivery: { destination, deliveryId }, leaseEndsAt: 0 }) as OpenDelivery
 
 describe('open deliveries', () => {
-  it('never give a few destinations all places', () => {
+  it('never gives all places to a few destinations', () => {
     const open = createOpenDeliveries({ concurrency: 50, perDestination: 10 })
     const begun = ['a', 'b', 'c', 'd', 'e'].map(
       (destination) => Array.from({ length: 10 }, () => open.add(delivery(destination))).filter(Boolean).length,
@@ -17,7 +17,7 @@ describe('open deliveries', () => {
     expect(open.anyFull()).toBe(true)
   })
 
-  it('give out what waits one of each destination in turn, as places are free', () => {
+  it('returns waiting deliveries in round robin as places become free', () => {
     const open = createOpenDeliveries({ concurrency: 3, perDestination: 1 })
     for (const name of ['a', 'b', 'c']) expect(open.add(delivery(name))).toBe(true)
     for (const name of ['d', 'd', 'd', 'e']) expect(open.add(delivery(name))).toBe(false)
@@ -34,7 +34,7 @@ describe('open deliveries', () => {
     expect(open.next()?.delivery.destination).toBe('d')
   })
 
-  it('say what they hold until it is done or dropped', () => {
+  it('counts deliveries per destination until they finish or are dropped', () => {
     const open = createOpenDeliveries({ concurrency: 10, perDestination: 2 })
     for (let count = 0; count < 5; count++) open.add(delivery('a'))
     expect(open.underWay()).toEqual({ a: 5 })

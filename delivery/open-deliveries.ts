@@ -11,9 +11,9 @@ export interface OpenDelivery {
 }
 
 /**
- * Tracks the deliveries of a worker and limits how many it sends: at most `concurrency` at once, at most
- * `perDestination` per destination, and per destination at most a third of the free places. So a few
- * hanging destinations never use all places.
+ * Tracks the deliveries of a worker and limits how many it sends: at most `concurrency` at once, at
+ * most `perDestination` per destination, and per destination at most a third of the free places. So
+ * a few hanging destinations never use all places.
  */
 export interface OpenDeliveries {
   /** Attempts that may start now. */
@@ -24,9 +24,14 @@ export interface OpenDeliveries {
   underWay(): Record<string, number>
   /** Whether a destination has `perDestination` deliveries, including waiting ones. */
   anyFull(): boolean
-  /** Adds a delivery. Returns true if it may be sent now; otherwise it waits and `next` returns it. */
+  /**
+   * Adds a delivery. Returns true if it may be sent now; otherwise it waits and `next` returns it.
+   */
   add(open: OpenDelivery): boolean
-  /** Removes a sent delivery. Returns whether its destination was full, so that claims did not know of the room. */
+  /**
+   * Removes a sent delivery. Returns whether its destination was full, so that claims did not know
+   * of the room.
+   */
   finish(destination: string): boolean
   /** Returns a waiting delivery that may be sent now, destinations in round robin. */
   next(): OpenDelivery | undefined

@@ -21,8 +21,8 @@ export interface OpenSocketOptions {
 }
 
 /**
- * Connects to the host of a URL, with TLS for https. Connects only to the given addresses: the name is not
- * resolved again and no proxy is used. TLS verifies the name of the host. Errors: Node's,
+ * Connects to the host of a URL, with TLS for https. Connects only to the given addresses: the name
+ * is not resolved again and no proxy is used. TLS verifies the name of the host. Errors: Node's,
  * `DestinationBlockedError`, the reason of the signal.
  */
 export async function openSocket(options: OpenSocketOptions): Promise<net.Socket> {

@@ -13,9 +13,9 @@ export interface WholeAnswer {
 const ownHeaders = new Set(['host', 'content-length', 'connection', 'transfer-encoding', 'expect', 'upgrade'])
 
 /**
- * Sends one POST. Resolves when the body of the answer has ended or `maxBytes` of it were read. Uses
- * `Client.dispatch`, because the streams of `Client.request` cost as much as the rest of the request.
- * Errors: undici's; the reason of the signal.
+ * Sends one POST. Resolves when the body of the answer has ended or `maxBytes` of it were read.
+ * Uses `Client.dispatch`, because the streams of `Client.request` cost as much as the rest of the
+ * request. Errors: undici's; the reason of the signal.
  */
 export function readAnswer(
   client: Client,

@@ -18,9 +18,9 @@ const checksPerLease = 4
 const batchMax = 1_000
 
 /**
- * Renews the leases of open deliveries until a core has their results. Most attempts end before their
- * first renewal, and slow ones are renewed in batches. So leases can be short, and other workers soon
- * take over the deliveries of a dead worker.
+ * Renews the leases of open deliveries until a core has their results. Most attempts end before
+ * their first renewal, and slow ones are renewed in batches. So leases can be short, and other
+ * workers soon take over the deliveries of a dead worker.
  */
 export function createRenewals(options: {
   core: Pick<Client<typeof LeadService>, 'renewClaims'>
@@ -51,7 +51,8 @@ export function createRenewals(options: {
 
   async function renew(batch: OpenDelivery[]) {
     const sentAt = now()
-    // A slow core may still renew in time. Meanwhile the next check retries, usually on another core.
+    // A slow core may still renew in time. Meanwhile the next check retries, usually on another
+    // core.
     const timeoutMs = batch[0]?.delivery.leaseMs ?? 0
     const claims = batch.map(({ delivery: { deliveryId, claimId } }) => ({ deliveryId, claimId }))
     const answer = await core.renewClaims({ claims }, { timeoutMs }).catch(() => undefined)

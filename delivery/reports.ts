@@ -24,13 +24,16 @@ export interface Reports {
 const batchMax = 1_000
 /** Least milliseconds between reports. A result in a batch costs a tenth of a single report. */
 const intervalMs = 20
-/** How long a report is retried, even after its lease: it prevents a second request if no other worker has the delivery. */
+/**
+ * How long a report is retried, even after its lease: it prevents a second request if no other
+ * worker has the delivery.
+ */
 const retryForMs = 600_000
 
 /**
- * Reports results of attempts to the cores in batches. Results that arrive during a report, or shortly
- * after it, form the next one. After a pause the first result is sent at once. A report is retried until
- * a core answers. Its claim id makes duplicate and late reports harmless.
+ * Reports results of attempts to the cores in batches. Results that arrive during a report, or
+ * shortly after it, form the next one. After a pause the first result is sent at once. A report is
+ * retried until a core answers. Its claim id makes duplicate and late reports harmless.
  */
 export function createReports(options: {
   core: Pick<Client<typeof LeadService>, 'recordAttempts'>
@@ -75,7 +78,9 @@ export function createReports(options: {
     }
   }
 
-  /** A rejected result must not block the others. Halves the batch until it is alone, then drops it. */
+  /**
+   * A rejected result must not block the others. Halves the batch until it is alone, then drops it.
+   */
   function splitOrDrop(size: number): void {
     if (size > 1) {
       batchLimit = Math.ceil(size / 2)

@@ -18,8 +18,8 @@ export type ReadyRequest = Pick<ClaimedDelivery, 'url' | 'headers' | 'body' | 'd
 
 export interface Sender {
   /**
-   * Makes one attempt. Never rejects. If the signal aborts, the outcome is `released` if nothing of the
-   * request was sent, else a failure.
+   * Makes one attempt. Never rejects. If the signal aborts, the outcome is `released` if nothing of
+   * the request was sent, else a failure.
    */
   send(request: ReadyRequest, signal: AbortSignal): Promise<Outcome>
   /** Number of idle connections. */
@@ -38,10 +38,10 @@ export interface SenderOptions {
 }
 
 /**
- * Sends prepared requests (contract, section 5). Each attempt resolves its destination again and checks
- * every address. A kept connection is reused only if its address passed this check. Redirects and proxies
- * are not used. One deadline covers the whole attempt. At most `responseMaxBytes` of an answer are read;
- * then the connection is closed and the status counts.
+ * Sends prepared requests (contract, section 5). Each attempt resolves its destination again and
+ * checks every address. A kept connection is reused only if its address passed this check.
+ * Redirects and proxies are not used. One deadline covers the whole attempt. At most
+ * `responseMaxBytes` of an answer are read; then the connection is closed and the status counts.
  */
 export function createSender(options: SenderOptions): Sender {
   const { resolver, responseMaxBytes, maxIdle, now = Date.now, dial, ca } = options
@@ -68,8 +68,8 @@ export function createSender(options: SenderOptions): Sender {
   }
 
   /**
-   * Returns undefined if the server closed the kept connection before it answered. Servers may close idle
-   * connections at any time, so the request is sent again over a new one.
+   * Returns undefined if the server closed the kept connection before it answered. Servers may
+   * close idle connections at any time, so the request is sent again over a new one.
    */
   async function exchangeUnlessStale(kept: Connection, ...rest: ExchangeRest): Promise<Answer | undefined> {
     const { bytesRead } = kept.socket

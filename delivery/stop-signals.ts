@@ -4,8 +4,9 @@ import type { Logger } from 'pino'
 export const stopSignals: ('SIGINT' | 'SIGTERM')[] = ['SIGINT', 'SIGTERM']
 
 /**
- * Stops the worker at the first signal. Later signals are logged and ignored: an aborted attempt would be
- * sent twice, and `npm` and terminals can forward one signal twice. SIGKILL ends the process at once.
+ * Stops the worker at the first signal. Later signals are logged and ignored: an aborted attempt
+ * would be sent twice, and `npm` and terminals can forward one signal twice. SIGKILL ends the
+ * process at once.
  */
 export function onStopSignal({ stop, logger }: { stop: () => unknown; logger: Logger }): void {
   let stopping = false

@@ -15,7 +15,9 @@ import { createRenewals } from './renewals.ts'
 import { createReports } from './reports.ts'
 import type { Outcome, Sender } from './sender.ts'
 
-/** Keeps as many deliveries ready as were finished in this time, so that no place waits for a claim. */
+/**
+ * Keeps as many deliveries ready as were finished in this time, so that no place waits for a claim.
+ */
 const readyWindowMs = 200
 /** Most deliveries to keep ready. */
 const readyMax = 1_000
@@ -27,8 +29,9 @@ export interface DeliveryWorker {
   /** Whether the cores answer. */
   isReady(): boolean
   /**
-   * Stops claiming and releases deliveries that were not started. Waits for running attempts during the
-   * grace time, then aborts them. An aborted attempt that sent anything is reported as a failure.
+   * Stops claiming and releases deliveries that were not started. Waits for running attempts during
+   * the grace time, then aborts them. An aborted attempt that sent anything is reported as a
+   * failure.
    */
   stop(): Promise<void>
 }
@@ -59,8 +62,8 @@ export interface WorkerOptions {
 }
 
 /**
- * Claims deliveries, sends them and reports the results. Claiming continues while attempts run, so slow
- * destinations do not delay others. Leases of slow attempts are renewed.
+ * Claims deliveries, sends them and reports the results. Claiming continues while attempts run, so
+ * slow destinations do not delay others. Leases of slow attempts are renewed.
  */
 export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   const { core, sender, concurrency, perDestination, graceMs, logger, now = Date.now, retryMs } = options

@@ -141,7 +141,9 @@ export type Config = Readonly<
   }
 >
 
-/** A setting is missing or invalid. The message names the setting and its bounds, never its value. */
+/**
+ * A setting is missing or invalid. The message names the setting and its bounds, never its value.
+ */
 export class SettingError extends Error {
   constructor(problems: string[]) {
     super(problems.join('\n'))

@@ -7,7 +7,10 @@ type PascalCase<Name extends string> = Name extends `${infer Head}_${infer Tail}
   ? `${Capitalize<Lowercase<Head>>}${PascalCase<Tail>}`
   : Capitalize<Lowercase<Name>>
 
-/** Every public error code (specification, section 7). The enum `ErrorCode` of the protos defines them. */
+/**
+ * Every public error code (specification, section 7). The enum `ErrorCode` of the protos defines
+ * them.
+ */
 export type PublicErrorCode = PascalCase<Exclude<keyof typeof ErrorCode, 'UNSPECIFIED'>>
 
 /** A broken rule of one field: a JSON pointer and the name of the rule, never the value. */
@@ -132,8 +135,8 @@ const UNAVAILABLE_CODES: ReadonlySet<Code> = new Set([
 ])
 
 /**
- * Converts any error to a public one. Errors of Fastify and Connect map by their code, unknown errors
- * become `InternalError`.
+ * Converts any error to a public one. Errors of Fastify and Connect map by their code, unknown
+ * errors become `InternalError`.
  */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error

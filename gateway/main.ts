@@ -13,9 +13,9 @@ import { createGatewayMetrics } from './metrics.ts'
 const GRACE_MS = 10_000
 
 /**
- * Connections that may wait to be accepted. After another gateway stops, thousands reconnect at once.
- * Node's default is 511: the system drops each one beyond it, and the client retries after 1 s.
- * The system may allow fewer (`net.core.somaxconn`).
+ * Connections that may wait to be accepted. After another gateway stops, thousands reconnect at
+ * once. Node's default is 511: the system drops each one beyond it, and the client retries after 1
+ * s. The system may allow fewer (`net.core.somaxconn`).
  */
 const BACKLOG = 4_096
 

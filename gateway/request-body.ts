@@ -8,8 +8,8 @@ const DROP_DEADLINE_MS = 5_000
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Accepts only JSON bodies: at most `limit` bytes, UTF-8, without `__proto__`. An empty body needs no
- * content type.
+ * Accepts only JSON bodies: at most `limit` bytes, UTF-8, without `__proto__`. An empty body needs
+ * no content type.
  */
 export function acceptJsonBodies(app: FastifyInstance, limit: number): void {
   const parse = app.getDefaultJsonParser('error', 'error')
@@ -50,8 +50,8 @@ export async function isEmptyBody(payload: IncomingMessage): Promise<boolean> {
 }
 
 /**
- * Reads and discards the rest of a rejected request, up to four times the limit. Otherwise the connection
- * would be reset and the client could lose the answer.
+ * Reads and discards the rest of a rejected request, up to four times the limit. Otherwise the
+ * connection would be reset and the client could lose the answer.
  *
  * @returns whether the request was read to its end; if not, close the connection after the answer
  */
@@ -82,8 +82,9 @@ export function dropBody(payload: IncomingMessage, limit: number): Promise<boole
 const CHUNKS_BUFFERED_MAX = 8
 
 /**
- * Streams a body of at most `limit` bytes, with backpressure. The chunks never throw: after them, check
- * `isWhole` and `failure`. `stop` detaches from the body, so that `dropBody` can discard the rest.
+ * Streams a body of at most `limit` bytes, with backpressure. The chunks never throw: after them,
+ * check `isWhole` and `failure`. `stop` detaches from the body, so that `dropBody` can discard the
+ * rest.
  */
 export function readChunks(payload: IncomingMessage, limit: number) {
   const stopping = new AbortController()
@@ -121,7 +122,10 @@ export function readChunks(payload: IncomingMessage, limit: number) {
   return { chunks: chunks(), isWhole: () => whole, failure: () => failure, stop: () => stopping.abort() }
 }
 
-/** Reads a body of at most `limit` bytes. Errors: `PayloadTooLarge`; `ValidationFailed` if it is incomplete. */
+/**
+ * Reads a body of at most `limit` bytes. Errors: `PayloadTooLarge`; `ValidationFailed` if it is
+ * incomplete.
+ */
 export function readBody(
   payload: IncomingMessage,
   limit: number,

@@ -28,14 +28,14 @@ const FIXED_BYTES = 1024
 const UNIT_MAX_BYTES = 3
 
 /**
- * Batches concurrent sends without a timer: messages that arrive while calls are in flight form the next
- * batch.
+ * Batches concurrent sends without a timer: messages that arrive while calls are in flight form the
+ * next batch.
  *
  * - If a call fails, each of its messages fails with a retryable `ServiceUnavailable`. The outcome is
  *   unknown, and the operation id makes a retry safe.
  * - If the queue is full, a send fails at once with the same error.
- * - A send that waits longer than `waitMaxMs` fails with it too. Otherwise the queue would grow while calls
- *   run into their deadlines.
+ * - A send that waits longer than `waitMaxMs` fails with it too. Otherwise the queue would grow while
+ *   calls run into their deadlines.
  */
 export function createSendBatcher(options: {
   core: CoreClients

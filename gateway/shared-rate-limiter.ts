@@ -6,7 +6,9 @@ import type { RateDecision, RateLimiter } from './rate-limiter.ts'
 export interface SharedBuckets {
   /** Creates one limit. While the store is unreachable, `local` limits in this process. */
   limiter(options: { name: string; perMinute: number; burst: number; local: RateLimiter }): RateLimiter
-  /** Connects to the store. Resolves after one second at the latest; connecting continues meanwhile. */
+  /**
+   * Connects to the store. Resolves after one second at the latest; connecting continues meanwhile.
+   */
   start(): Promise<void>
   close(): void
 }
@@ -26,8 +28,9 @@ const START_TIMEOUT_MS = 1_000
 const RECONNECT_MAX_MS = 5_000
 
 /**
- * Takes a token and returns 0, or returns the milliseconds until the next token. Uses the clock of the
- * store, so that clock skew between gateways does not matter. A bucket expires once it would be full.
+ * Takes a token and returns 0, or returns the milliseconds until the next token. Uses the clock of
+ * the store, so that clock skew between gateways does not matter. A bucket expires once it would be
+ * full.
  */
 const TAKE_TOKEN = `
 local capacity, perMs = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -51,8 +54,8 @@ return 0
 `
 
 /**
- * Creates token buckets in Redis. While Redis is unreachable or slow, the local buckets limit instead,
- * and one warning is logged per outage.
+ * Creates token buckets in Redis. While Redis is unreachable or slow, the local buckets limit
+ * instead, and one warning is logged per outage.
  *
  * @param options.url `redis:` or `rediss:`; may contain a password, so it is never logged
  */

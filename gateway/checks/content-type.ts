@@ -14,9 +14,9 @@ declare module 'fastify' {
 const JSON_TYPE = /^application\/json *(?:; *charset="?utf-8"? *)?$/i
 
 /**
- * A body must be uncompressed JSON in UTF-8, or one of the `bodyTypes` of the route. Otherwise the check
- * throws `UnsupportedMediaType`. Without a body the type is ignored, so that validation reports the
- * missing body.
+ * A body must be uncompressed JSON in UTF-8, or one of the `bodyTypes` of the route. Otherwise the
+ * check throws `UnsupportedMediaType`. Without a body the type is ignored, so that validation
+ * reports the missing body.
  */
 export const requireContentType: onRequestAsyncHookHandler = async (request) => {
   const { config, schema } = request.routeOptions

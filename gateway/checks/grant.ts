@@ -17,7 +17,10 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The route needs an access grant. */
     scoped?: boolean
-    /** The route accepts a grant of a closed session, so that retries of a closing call get an answer. */
+    /**
+     * The route accepts a grant of a closed session, so that retries of a closing call get an
+     * answer.
+     */
     closedToo?: boolean
   }
   interface FastifyRequest {

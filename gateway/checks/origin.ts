@@ -10,9 +10,9 @@ const METHODS = 'GET, HEAD, POST, DELETE'
 const PREFLIGHT_MAX_AGE = '7200'
 
 /**
- * Lets pages of this origin read the answer. Call it only for an origin that an installation allows.
- * `Timing-Allow-Origin` exposes the protocol of the connection: over HTTP/1.1 the widget limits its
- * streams.
+ * Lets pages of this origin read the answer. Call it only for an origin that an installation
+ * allows. `Timing-Allow-Origin` exposes the protocol of the connection: over HTTP/1.1 the widget
+ * limits its streams.
  */
 function allowOrigin(reply: FastifyReply, origin: string): void {
   reply.header('access-control-allow-origin', origin)
@@ -21,9 +21,9 @@ function allowOrigin(reply: FastifyReply, origin: string): void {
 }
 
 /**
- * Returns the `Origin` of the request if any enabled installation allows it. Throws `OriginNotAllowed`,
- * or `RateLimited` for an address with too many refusals. The core checks the installation of the
- * request itself.
+ * Returns the `Origin` of the request if any enabled installation allows it. Throws
+ * `OriginNotAllowed`, or `RateLimited` for an address with too many refusals. The core checks the
+ * installation of the request itself.
  */
 export type RequireOrigin = (request: FastifyRequest) => Promise<string>
 
@@ -55,8 +55,8 @@ export async function allowKnownOrigin(requireOrigin: RequireOrigin, reply: Fast
 }
 
 /**
- * Answers a preflight of an allowed origin for any path. Unknown paths too, so that the page can read the
- * 404.
+ * Answers a preflight of an allowed origin for any path. Unknown paths too, so that the page can
+ * read the 404.
  */
 export async function answerPreflight(requireOrigin: RequireOrigin, reply: FastifyReply): Promise<FastifyReply> {
   reply.header('vary', 'Origin')

@@ -9,7 +9,10 @@ import { createRefusalLimit, type RefusalLimit } from './refusals.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The rate limit of the route. `sends` and `calls` count per session, the others per client address. */
+    /**
+     * The rate limit of the route. `sends` and `calls` count per session, the others per client
+     * address.
+     */
     rate?: 'config' | 'sessions' | 'sends' | 'calls' | 'leads' | 'rpc'
   }
 }

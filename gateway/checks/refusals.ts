@@ -22,8 +22,8 @@ const REFUSALS: ReadonlySet<PublicErrorCode> = new Set([
 /** Limits the refused requests per address, and so the calls to the cores that they cause. */
 export interface RefusalLimit {
   /**
-   * Runs a check, which may ask a core. Throws `RateLimited` instead if the address has no refusals left,
-   * unless the same value was accepted last time.
+   * Runs a check, which may ask a core. Throws `RateLimited` instead if the address has no refusals
+   * left, unless the same value was accepted last time.
    *
    * @param kind what is checked
    * @param value the value that the request names
@@ -42,8 +42,8 @@ export function createRefusalLimit(options: {
   const { limiter, metrics } = options
   const accepted = new LRUCache<string, true>({ max: options.acceptedMax })
   /**
-   * Running first checks of unknown values, with an error if no core was reachable. Concurrent requests
-   * with the same value wait for it, so that a valid value takes one token only.
+   * Running first checks of unknown values, with an error if no core was reachable. Concurrent
+   * requests with the same value wait for it, so that a valid value takes one token only.
    */
   const first = new Map<string, Promise<GatewayError | undefined>>()
 

@@ -2,8 +2,8 @@ import type { onRequestHookHandler } from 'fastify'
 import { GatewayError } from '../errors.ts'
 
 /**
- * Rejects requests of pages of another host with `PermissionDenied`. This is defence in depth: such a
- * page has no session to send, and without CORS headers it cannot read the answer.
+ * Rejects requests of pages of another host with `PermissionDenied`. This is defence in depth: such
+ * a page has no session to send, and without CORS headers it cannot read the answer.
  */
 export const requireSameOrigin: onRequestHookHandler = (request, _reply, done) => {
   const { origin, 'sec-fetch-site': site } = request.headers

@@ -29,8 +29,8 @@ const READINESS_FRESH_MS = 1_000
 const READINESS_DEADLINE_MS = 2_000
 
 /**
- * Creates the clients. Every call carries the service token and fails over between cores. Unary calls
- * have a deadline. The budget limits concurrent calls, except sends.
+ * Creates the clients. Every call carries the service token and fails over between cores. Unary
+ * calls have a deadline. The budget limits concurrent calls, except sends.
  */
 export function createCoreClients(options: {
   cores: CorePool

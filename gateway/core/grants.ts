@@ -24,7 +24,9 @@ export interface Authorization {
 
 /** Cache of authorised grants. Refusals are never cached. */
 export interface GrantCache {
-  /** Returns an authorisation not older than `freshMs`, else asks a core. Rejects with its refusal. */
+  /**
+   * Returns an authorisation not older than `freshMs`, else asks a core. Rejects with its refusal.
+   */
   authorize(credentials: Credentials, correlationId: string): Promise<Authorization>
   /** Asks a core and accepts a closed session. The result is not cached. */
   authorizeClosedToo(credentials: Credentials, correlationId: string): Promise<{ sessionId: string }>
@@ -40,9 +42,9 @@ interface PendingCall {
 }
 
 /**
- * A bounded cache of authorised grants. The core authorises each call again. With the cache the gateway
- * knows the session and runs its checks in order without an extra call. The age of an entry counts from
- * the start of its call.
+ * A bounded cache of authorised grants. The core authorises each call again. With the cache the
+ * gateway knows the session and runs its checks in order without an extra call. The age of an entry
+ * counts from the start of its call.
  */
 export function createGrantCache(options: {
   core: CoreClients

@@ -28,9 +28,9 @@ Every request sends its \`Origin\`, which browsers do by themselves, and \`X-Ser
 \`Authorization\`, never into a URL. The lead delivery routes are for backends: they need a workspace session instead of these headers. Every failure is an \`ErrorEnvelope\`: use \`retryable\` and \`terminal\` to decide what to do.`
 
 /**
- * Describes every route below the prefixes that is registered afterwards. `app.swagger()` returns the
- * OpenAPI 3.1 document. It uses the schemas that validate and serialise. Headers and errors are derived
- * from the checks of each route.
+ * Describes every route below the prefixes that is registered afterwards. `app.swagger()` returns
+ * the OpenAPI 3.1 document. It uses the schemas that validate and serialise. Headers and errors are
+ * derived from the checks of each route.
  */
 export async function describeApi(app: FastifyInstance, ...prefixes: string[]): Promise<void> {
   const transform: SwaggerTransform = ({ schema, url, route }) => {

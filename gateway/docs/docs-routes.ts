@@ -5,8 +5,8 @@ const DOCS_PREFIX = '/docs'
 const SCRIPT_MAX_AGE = 3600
 
 /**
- * Runs in the browser, so it must not use anything of this module. Scripts cannot set `Origin`, so the
- * page sends its value in another header.
+ * Runs in the browser, so it must not use anything of this module. Scripts cannot set `Origin`, so
+ * the page sends its value in another header.
  */
 const sendDocsOrigin = ({ requestBuilder }: { requestBuilder: { headers: Headers } }) => {
   const origin = requestBuilder.headers.get('Origin')
@@ -60,8 +60,9 @@ function pagePolicy(html: string): string {
 }
 
 /**
- * Treats a request of the docs page as coming from the origin that the reader enters there. Other pages
- * cannot use this: browsers set `Sec-Fetch-Site` themselves, and to `same-origin` for this host only.
+ * Treats a request of the docs page as coming from the origin that the reader enters there. Other
+ * pages cannot use this: browsers set `Sec-Fetch-Site` themselves, and to `same-origin` for this
+ * host only.
  */
 export const useDocsOrigin: onRequestHookHandler = ({ headers }, _reply, done) => {
   const origin = headers['x-docs-origin']

@@ -59,7 +59,9 @@ const OWN: Record<OwnHeader, Json> = {
   },
 }
 
-/** Request headers that the checks of a route read. The security scheme describes `Authorization`. */
+/**
+ * Request headers that the checks of a route read. The security scheme describes `Authorization`.
+ */
 export function parametersOf({ idempotent, keyField, described, operator }: FastifyContextConfig): Json[] {
   const key = {
     ...IDEMPOTENCY_KEY,

@@ -46,7 +46,10 @@ export interface EventHub<Reader> {
   subscribe(request: {
     credentials: Credentials
     start: StartPoint
-    /** One sink serves all readers. With thousands of them, closures per reader would dominate memory. */
+    /**
+     * One sink serves all readers. With thousands of them, closures per reader would dominate
+     * memory.
+     */
     sink: EventSink<Reader>
     reader: Reader
   }): StreamSubscription
@@ -92,9 +95,9 @@ const ENDING_EVENTS = new Set([
 ])
 
 /**
- * Keeps the streams of browsers open when a core is lost. If a link breaks, its subscriptions resume on
- * another core, or on the same core after it returns. They resume at the reader's position; duplicates
- * are dropped.
+ * Keeps the streams of browsers open when a core is lost. If a link breaks, its subscriptions
+ * resume on another core, or on the same core after it returns. They resume at the reader's
+ * position; duplicates are dropped.
  */
 export function createEventHub<Reader>(options: {
   core: CoreClients

@@ -15,7 +15,7 @@ describe('encodeEvent', () => {
       `id: ${'x'.repeat(128)}\nevent: replay.reset.required\ndata: {}\n\n`,
     ],
     ['1', 'a.b_c', '{}', 'id: 1\nevent: a.b_c\ndata: {}\n\n'],
-  ])('writes id %s and type %s', (id, type, json, bytes) => {
+  ])('encodes id %s and type %s', (id, type, json, bytes) => {
     expect(encoded(id, type, json)).toBe(bytes)
   })
 
@@ -33,7 +33,7 @@ describe('encodeEvent', () => {
     },
   )
 
-  it('writes four lines and the same data, whatever the JSON holds', () => {
+  it('writes four lines and the same data for any JSON', () => {
     fc.assert(
       fc.property(fc.json(), fc.constantFrom('', '\r', '\n', '\r\n', '\n\nevent: x\n'), (json, end) => {
         const lines = encoded('1', 'a', json + end)!.split(/\r\n|\r|\n/)
@@ -45,10 +45,10 @@ describe('encodeEvent', () => {
   })
 })
 
-it('opens with a whole retry time and a comment', () => {
+it('encodes the opening with a whole retry time and a comment', () => {
   expect(encodeOpening(1999.6)).toBe('retry: 2000\n\n: open\n\n')
 })
 
-it('writes the position as a heartbeat', () => {
+it('encodes the position as a heartbeat', () => {
   expect(encodeHeartbeat(42)).toBe(': hb 42\n\n')
 })

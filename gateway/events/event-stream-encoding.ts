@@ -4,8 +4,8 @@ const SAFE_ID = /^[A-Za-z0-9._-]{1,128}$/
 const SAFE_NAME = /^[a-z]+(?:[._][a-z]+)*$/
 
 /**
- * Encodes one event for the stream, safe against field injection. Returns undefined if the id or name
- * has unsafe characters. Line breaks in the JSON are white space and become spaces.
+ * Encodes one event for the stream, safe against field injection. Returns undefined if the id or
+ * name has unsafe characters. Line breaks in the JSON are white space and become spaces.
  */
 export function encodeEvent({ id, type, json }: Pick<Event, 'id' | 'type' | 'json'>): Buffer | undefined {
   if (!SAFE_ID.test(id) || !SAFE_NAME.test(type)) return undefined
@@ -13,8 +13,8 @@ export function encodeEvent({ id, type, json }: Pick<Event, 'id' | 'type' | 'jso
 }
 
 /**
- * Encodes the start of a stream: the reconnect time, and a comment, because some proxies hold back the
- * headers until the body begins.
+ * Encodes the start of a stream: the reconnect time, and a comment, because some proxies hold back
+ * the headers until the body begins.
  */
 export function encodeOpening(retryMs: number): string {
   return `retry: ${Math.round(retryMs)}\n\n: open\n\n`

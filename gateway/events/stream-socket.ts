@@ -4,11 +4,10 @@ import type { Socket } from 'node:net'
 const streamSockets = new WeakSet<Socket>()
 
 /**
- * Detaches the connection from its request, to save memory on streams that stay open for long.
- * Node and Fastify see a finished answer and free the request, the response, headers and logger.
- * The body ends with the connection. Further bytes of the client are dropped.
- * Returns undefined if the client has disconnected. The caller must ensure that no other request waits
- * on the connection.
+ * Detaches the connection from its request, to save memory on streams that stay open for long. Node
+ * and Fastify see a finished answer and free the request, the response, headers and logger. The
+ * body ends with the connection. Further bytes of the client are dropped. Returns undefined if the
+ * client has disconnected. The caller must ensure that no other request waits on the connection.
  */
 export function takeSocket(response: ServerResponse): Socket | undefined {
   const { socket } = response

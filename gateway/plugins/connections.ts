@@ -7,13 +7,17 @@ import { rawAnswer } from './raw-answer.ts'
 import { isAnswering } from './request-queue.ts'
 
 const CHECK_MS = 1_000
-/** Checks until an ended connection is destroyed. They give the client time to read the last bytes. */
+/**
+ * Checks until an ended connection is destroyed. They give the client time to read the last bytes.
+ */
 const CHECKS_AFTER_END = 3
 /** Refused connections per address that get an answer. Further ones are destroyed at once. */
 const REFUSED_MAX = 10
 /** How long a stopping gateway waits for clients to finish a request or to close. */
 const STOP_CLIENTS_MS = 2_000
-/** How long a stopping gateway waits for its own answers. Less than the grace time of the process. */
+/**
+ * How long a stopping gateway waits for its own answers. Less than the grace time of the process.
+ */
 const STOP_ANSWERS_MS = 8_000
 
 interface AddressCount {

@@ -22,7 +22,8 @@ export function answerFailures(app: FastifyInstance, bodyLimit: number, metrics:
     if (GRANT_ENDING_CODES.has(failure.code)) request.visitor?.forget()
     metrics.failures.inc({ code: failure.code })
     if (failure.rule.httpStatus >= 500) logFailure(failure, request)
-    // Fastify closes the connection if the body was not read. `dropBody` reads it, so it can stay open.
+    // Fastify closes the connection if the body was not read. `dropBody` reads it, so it can stay
+    // open.
     const limit = request.routeOptions.config.bodyMaxBytes ?? bodyLimit
     const isWhole = await dropBody(request.raw, limit)
     if (isWhole && !failure.details.closesConnection) reply.removeHeader('connection')
@@ -44,9 +45,9 @@ export function sendFailure(failure: GatewayError, reply: FastifyReply): Fastify
 }
 
 /**
- * Session errors come before errors of later checks, but the cached authorisation may be outdated. So if
- * a check of the gateway fails, a core confirms the session first: an ended session gets its own error
- * and not, say, `ValidationFailed`.
+ * Session errors come before errors of later checks, but the cached authorisation may be outdated.
+ * So if a check of the gateway fails, a core confirms the session first: an ended session gets its
+ * own error and not, say, `ValidationFailed`.
  */
 async function earliestFailure(failure: GatewayError, request: FastifyRequest): Promise<GatewayError> {
   const isLocal = failure.details.decidedBy !== 'core' && failure.rule.httpStatus < 500

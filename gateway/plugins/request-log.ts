@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 
 /**
- * Logs one line per request with route, status and duration, but no URL, header or body. A stream is
- * logged when it begins.
+ * Logs one line per request with route, status and duration, but no URL, header or body. A stream
+ * is logged when it begins.
  */
 export function logRequests(app: FastifyInstance): void {
   app.addHook('onResponse', (request, reply, done) => {

@@ -20,8 +20,9 @@ interface Queue {
 const queues = new WeakMap<Socket, Queue>()
 
 /**
- * Starts a request only after the previous one on the same connection is answered (RFC 9112, section
- * 9.3.2). A request behind an answer that closes the connection never starts, so it has no effect.
+ * Starts a request only after the previous one on the same connection is answered (RFC 9112,
+ * section 9.3.2). A request behind an answer that closes the connection never starts, so it has no
+ * effect.
  */
 export function queueRequests(server: Server): void {
   const handlers = server.listeners('request')
@@ -45,7 +46,8 @@ export function queueRequests(server: Server): void {
       return
     }
     const { request, response } = queue.current
-    // Node's parser drops the bytes after an upgrade request, so the connection cannot be kept alive.
+    // Node's parser drops the bytes after an upgrade request, so the connection cannot be kept
+    // alive.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     response.once('close', () => startNext(socket, queue))
     for (const handle of handlers) handle.call(server, request, response)
@@ -53,8 +55,8 @@ export function queueRequests(server: Server): void {
 }
 
 /**
- * Sends a final answer after the queued answers, then ends the connection. It also replaces the answer
- * of a request whose body has not fully arrived.
+ * Sends a final answer after the queued answers, then ends the connection. It also replaces the
+ * answer of a request whose body has not fully arrived.
  */
 export function answerLast(socket: Socket, answer: string): void {
   const queue = queues.get(socket)

@@ -8,8 +8,9 @@ declare module 'fastify' {
 }
 
 /**
- * Creates one span per request. The span of an event stream ends when the stream begins. An incoming
- * `traceparent` is used only behind a trusted proxy: otherwise any client could force sampling.
+ * Creates one span per request. The span of an event stream ends when the stream begins. An
+ * incoming `traceparent` is used only behind a trusted proxy: otherwise any client could force
+ * sampling.
  */
 export function traceRequests(app: FastifyInstance, { trustTraceparent }: { trustTraceparent: boolean }): void {
   app.decorateRequest('trace', null)

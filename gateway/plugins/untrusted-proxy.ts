@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 
 /**
- * Warns once if requests seem to come through an untrusted proxy. All visitors then share the rate limits
- * of one address.
+ * Warns once if requests seem to come through an untrusted proxy. All visitors then share the rate
+ * limits of one address.
  */
 export function warnOfUntrustedProxy(app: FastifyInstance): void {
   let warned = false

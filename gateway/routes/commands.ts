@@ -26,7 +26,10 @@ interface CommandDeps extends Pick<RouteDeps, 'core'> {
 
 const DECISION_ERRORS: PublicErrorCode[] = ['CommandNotFound', 'CommandAlreadyResolved', 'CommandExpired']
 
-/** POST /commands/navigation/…/acknowledgements, /commands/screenshots/…/acknowledgements, /commands/screenshots/…/upload */
+/**
+ * POST /commands/navigation/…/acknowledgements, /commands/screenshots/…/acknowledgements,
+ * /commands/screenshots/…/upload
+ */
 export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) => {
   const { core } = deps
 

@@ -22,8 +22,8 @@ export const LEADS_PREFIX = '/api/leads'
 const DECIDED_BY_CORE: PublicErrorCode[] = ['SubscriptionDisabled', 'IdempotencyConflict']
 
 /**
- * The public routes of lead delivery (specification, section 4.2), for backends with a workspace session.
- * They are not for browsers: no CORS, and no check of `Origin` or the widget version.
+ * The public routes of lead delivery (specification, section 4.2), for backends with a workspace
+ * session. They are not for browsers: no CORS, and no check of `Origin` or the widget version.
  */
 export const leadRoutes: FastifyPluginAsyncTypebox<{
   core: CoreClients

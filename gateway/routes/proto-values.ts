@@ -11,14 +11,16 @@ export function timeOf(timestamp: Timestamp | undefined): string {
   return timestampDate(timestamp).toISOString()
 }
 
-/** Caps a sequence at the uint32 of the protos. No log grows beyond it, so the meaning is unchanged. */
+/**
+ * Caps a sequence at the uint32 of the protos. No log grows beyond it, so the meaning is unchanged.
+ */
 export function toUint32(sequence: number | undefined): number | undefined {
   return sequence === undefined ? undefined : Math.min(sequence, UINT32_MAX)
 }
 
 /**
- * Converts the advisory fields of a body. Removes only what the protos cannot carry: lone surrogates and
- * an invalid viewport. The core repairs everything else.
+ * Converts the advisory fields of a body. Removes only what the protos cannot carry: lone
+ * surrogates and an invalid viewport. The core repairs everything else.
  */
 export function toAdvisory({ locale, pageContext }: { locale?: string; pageContext?: PageContext }) {
   return {

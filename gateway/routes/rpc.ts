@@ -45,8 +45,9 @@ interface RpcDeps {
 }
 
 /**
- * POST /rpc/{service}/{method}: the operators' methods of the internal services, for the console in the
- * browser. Connect protocol only. The core verifies the workspace session and authorises the call.
+ * POST /rpc/{service}/{method}: the operators' methods of the internal services, for the console in
+ * the browser. Connect protocol only. The core verifies the workspace session and authorises the
+ * call.
  */
 export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, cores, budget, checkRate }) => {
   const methods = operatorMethods()
@@ -99,8 +100,8 @@ function methodOf({ params }: FastifyRequest, methods: ReadonlyMap<string, Opera
 }
 
 /**
- * Rejects a malformed binary message with `ValidationFailed`. A core would answer it with an internal
- * error. Compressed messages and streams are not checked here.
+ * Rejects a malformed binary message with `ValidationFailed`. A core would answer it with an
+ * internal error. Compressed messages and streams are not checked here.
  */
 function requireMessage({ input }: OperatorMethod, { headers, body }: FastifyRequest): void {
   if (mediaTypeOf(headers['content-type'] ?? '') !== 'application/proto' || headers['content-encoding']) return

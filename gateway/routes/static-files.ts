@@ -34,7 +34,10 @@ const CONSOLE_POLICY = [
   "trusted-types 'none'",
 ].join('; ')
 
-/** GET /console/…: files of the console. Paths without an extension serve its page (client-side routing). */
+/**
+ * GET /console/…: files of the console. Paths without an extension serve its page (client-side
+ * routing).
+ */
 export const consoleRoutes: FastifyPluginAsync<{ folder: string }> = async (app, { folder }) => {
   const isBuilt = () =>
     stat(join(folder, 'index.html')).then(
@@ -60,7 +63,9 @@ export const consoleRoutes: FastifyPluginAsync<{ folder: string }> = async (app,
   })
 }
 
-/** GET /widget.js, /widget/…: files of the widget. They are public, so every origin may load them. */
+/**
+ * GET /widget.js, /widget/…: files of the widget. They are public, so every origin may load them.
+ */
 export const widgetFileRoutes: FastifyPluginAsync<{ folder: string }> = async (app, { folder }) => {
   await serveFolder(app, folder)
   app.addHook('onRequest', async (_request, reply) => {

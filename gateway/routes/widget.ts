@@ -30,7 +30,10 @@ interface WidgetDeps extends Omit<RouteDeps, 'bounds'> {
   checkRate: preHandlerAsyncHookHandler
 }
 
-/** The widget API. The hooks are the checks of every route. The first check that fails gives the answer. */
+/**
+ * The widget API. The hooks are the checks of every route. The first check that fails gives the
+ * answer.
+ */
 export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) => {
   answerUnknownRoutes(app, async (request, reply) => {
     const preflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined

@@ -42,7 +42,10 @@ export function createCoreProxy(options: {
   let material = tls?.current()
   let agent = new Agent({ connect: { timeout, ...material } })
 
-  /** Returns an agent with the current certificates. Connections of the old agent end with their calls. */
+  /**
+   * Returns an agent with the current certificates. Connections of the old agent end with their
+   * calls.
+   */
   function latestAgent() {
     const found = tls?.current()
     if (found !== material) {

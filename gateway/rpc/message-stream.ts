@@ -4,7 +4,10 @@ import { endOfStream } from './connect-failures.ts'
 
 /** Forwards a stream of messages from a core to a client. */
 export interface MessageStream {
-  /** The forwarded bytes. If the core disconnects between two messages, an end frame with an error follows. */
+  /**
+   * The forwarded bytes. If the core disconnects between two messages, an end frame with an error
+   * follows.
+   */
   readable: Readable
   /** Ends the stream after the current message, with an end frame that carries the error. */
   finish(): void
@@ -15,8 +18,8 @@ const HEAD_BYTES = 5
 const REST_TIMEOUT_MS = 1_000
 
 /**
- * Forwards the frames of a Connect stream unbuffered and tracks their boundaries. If the stream is cut at
- * a boundary, it still ends with a valid end frame, so the client lost no part of a message.
+ * Forwards the frames of a Connect stream unbuffered and tracks their boundaries. If the stream is
+ * cut at a boundary, it still ends with a valid end frame, so the client lost no part of a message.
  *
  * @param interruption creates the error of that end frame
  */
@@ -29,8 +32,8 @@ export function createMessageStream(source: Readable, interruption: () => Connec
   const isBetween = () => left === 0 && headBytes === 0
 
   /**
-   * Tracks the frames in `bytes`. Returns how many bytes were tracked: all, or those up to the first end
-   * of a frame.
+   * Tracks the frames in `bytes`. Returns how many bytes were tracked: all, or those up to the
+   * first end of a frame.
    */
   function trackFrames(bytes: Buffer, stopAtFrameEnd: boolean): number {
     let at = 0

@@ -2,7 +2,10 @@ import { type TSchema, Type } from 'typebox'
 import { OneOf, Sequence, Strict, Time } from './fields.ts'
 import { MessageAnswer } from './messages.ts'
 
-/** One type of event on `GET /events` (specification, section 6). docs/events.md is generated from them. */
+/**
+ * One type of event on `GET /events` (specification, section 6). docs/events.md is generated from
+ * them.
+ */
 export interface EventDefinition {
   data: TSchema
   /** Whether the event ends the stream and the client must not reconnect. */

@@ -20,7 +20,10 @@ export const Locale = Type.String({
   description: 'Locale tag (BCP 47). `de_DE` is read as `de-DE`; an invalid tag is dropped.',
 })
 
-/** Limits that are settings. The cores have the same settings, and the public configuration shows them. */
+/**
+ * Limits that are settings. The cores have the same settings, and the public configuration shows
+ * them.
+ */
 export interface Bounds {
   /** Code points. */
   bodyMaxLength: number
@@ -38,7 +41,10 @@ export const MessageBody = ({ bodyMaxLength }: Bounds) =>
     description: 'CRLF and CR are converted to LF first.',
   })
 
-/** Advisory: the core repairs values. Only unknown fields, wrong types and the total size are rejected. */
+/**
+ * Advisory: the core repairs values. Only unknown fields, wrong types and the total size are
+ * rejected.
+ */
 export const PageContext = ({ pageContextSentMaxBytes }: Bounds) =>
   Strict(
     {
@@ -62,7 +68,9 @@ export const NoQuery = Strict({})
 export const OneOf = <const Names extends readonly string[]>(names: Names) =>
   Type.Unsafe<Names[number]>({ type: 'string', enum: names })
 
-/** One of these names in an answer. Its type stays `string`, because the value comes from the core. */
+/**
+ * One of these names in an answer. Its type stays `string`, because the value comes from the core.
+ */
 export const Named = (...names: string[]) => Type.String({ enum: names })
 
 /** Body of every failure (specification, section 2.5). */

@@ -4,8 +4,8 @@ import { GatewayError } from '../errors.ts'
 const PATH_MAX_LENGTH = 256
 
 /**
- * Validates bodies and queries without conversions, removals or defaults. Lengths count code points, and
- * every broken rule is reported.
+ * Validates bodies and queries without conversions, removals or defaults. Lengths count code
+ * points, and every broken rule is reported.
  */
 export const ajvOptions: FastifyServerOptions['ajv'] = {
   customOptions: {

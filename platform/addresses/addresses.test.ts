@@ -4,13 +4,13 @@ import { publicV4, publicV6, refusedV4, refusedV6 } from './test-addresses.ts'
 
 const isAddressAllowed = createAddressJudge({ allowedCidrs: [] })
 
-describe('an address', () => {
-  it.each([...refusedV4, ...refusedV6])('%s is refused', (address) => {
+describe('address check', () => {
+  it.each([...refusedV4, ...refusedV6])('rejects %s', (address) => {
     expect(isAddressAllowed(address)).toBe(false)
   })
 
-  // The last one has the digits of a metadata address.
-  it.each([...publicV4, ...publicV6, '169.25.40.23'])('%s is public', (address) => {
+  // The last one only resembles a metadata address.
+  it.each([...publicV4, ...publicV6, '169.25.40.23'])('allows the public address %s', (address) => {
     expect(isAddressAllowed(address)).toBe(true)
   })
 
@@ -29,13 +29,13 @@ describe('an address', () => {
     '2a00::1%eth0',
     '2a00:::1',
     '8.8.8.256',
-  ])('%j is refused, for it is none in its usual spelling', (text) => {
+  ])('rejects %j, which is not an address in its usual notation', (text) => {
     expect(isAddressAllowed(text)).toBe(false)
   })
 })
 
-describe('a range that an operator allows', () => {
-  it('lets its own addresses through and no others', () => {
+describe('allowed ranges', () => {
+  it('allow their own addresses only', () => {
     const wider = createAddressJudge({ allowedCidrs: ['10.1.0.0/16', '127.0.0.1/32', 'fd12::/16'] })
     expect(['10.1.2.3', '127.0.0.1', 'fd12::7', '8.8.8.8'].filter(wider)).toHaveLength(4)
     expect(['10.2.0.1', '127.0.0.2', 'fd13::7', '::1', '::ffff:10.1.2.3'].filter(wider)).toEqual([])
@@ -57,7 +57,7 @@ describe('a range that an operator allows', () => {
     ['64:ff9b::a9fe:a9fe', '64:ff9b::/96'],
     ['2002:a9fe:a9fe::1', '2002::/16'],
     ['fe80::1%eth0', 'fe80::/10'],
-  ])('does not let %s through, though %s has it', (address, cidr) => {
+  ])('do not allow %s, although it is in %s', (address, cidr) => {
     expect(createAddressJudge({ allowedCidrs: [cidr] })(address)).toBe(false)
   })
 
@@ -73,7 +73,7 @@ describe('a range that an operator allows', () => {
     'fd00:ec2::123',
     'fd00:ec2::23',
     'fd00:42::42',
-  ])('does not let the metadata address %s through', (address) => {
+  ])('do not allow the metadata address %s', (address) => {
     expect(createAddressJudge({ allowedCidrs: ['0.0.0.0/0', '::/0'] })(address)).toBe(false)
   })
 
@@ -91,7 +91,7 @@ describe('a range that an operator allows', () => {
     'fd00::1/8',
     'a/8',
     '10.0.0.0/8/8',
-  ])('%j is an error that names it', (cidr) => {
+  ])('throw an error that names the invalid range %j', (cidr) => {
     expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(CidrError)
     expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(expect.objectContaining({ name: 'CidrError' }))
     expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(JSON.stringify(cidr))

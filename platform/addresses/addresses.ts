@@ -40,9 +40,9 @@ const specialRangesV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:800
 const globalUnicastV6 = ipaddr.IPv6.parseCIDR('2000::/3')
 
 /**
- * Creates the check for destination addresses (contract, section 5). Allowed are public addresses and
- * those in `allowedCidrs`, but never a metadata service of a cloud. IPv4 inside IPv6 (mapped, translated,
- * tunnelled) is not public. An address with a zone is never allowed.
+ * Creates the check for destination addresses (contract, section 5). Allowed are public addresses
+ * and those in `allowedCidrs`, but never a metadata service of a cloud. IPv4 inside IPv6 (mapped,
+ * translated, tunnelled) is not public. An address with a zone is never allowed.
  *
  * @throws CidrError
  */

@@ -1,9 +1,9 @@
 const maxLength = 2048
 
 /**
- * Parses a destination (contract, section 5): http or https, at most 2,048 characters, without user info,
- * fragment, white space and port 0. Returns undefined for everything else. Does not check the host:
- * `hostname` has unusual notations of addresses normalised, for the resolver to check.
+ * Parses a destination (contract, section 5): http or https, at most 2,048 characters, without user
+ * info, fragment, white space and port 0. Returns undefined for everything else. Does not check the
+ * host: `hostname` has unusual notations of addresses normalised, for the resolver to check.
  */
 export function parseDestinationUrl(text: string): URL | undefined {
   // The parser removes or replaces these characters, so the stored and the called URL would differ.

@@ -9,9 +9,10 @@ const hostsFreshMs = 5_000
 const absent = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
 
 /**
- * Looks up names in the hosts file, then queries the name servers of the machine for A and AAAA records.
- * Does not use `getaddrinfo`: Node runs only a few of these calls at once, so hanging name servers would
- * block all other destinations. Search domains are not used: names of destinations are fully qualified.
+ * Looks up names in the hosts file, then queries the name servers of the machine for A and AAAA
+ * records. Does not use `getaddrinfo`: Node runs only a few of these calls at once, so hanging name
+ * servers would block all other destinations. Search domains are not used: names of destinations
+ * are fully qualified.
  */
 export function createNameService({
   hostsFile = '/etc/hosts',

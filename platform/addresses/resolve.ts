@@ -31,8 +31,8 @@ export class NameError extends Error {
 export interface Resolver {
   /**
    * Returns the addresses of a URL's `hostname`. Literal addresses are checked too, with or without
-   * brackets. Errors: `DestinationBlockedError` if any address is not allowed; `NameError`; the reason of
-   * the signal.
+   * brackets. Errors: `DestinationBlockedError` if any address is not allowed; `NameError`; the
+   * reason of the signal.
    */
   resolve(hostname: string, signal?: AbortSignal): Promise<ResolvedAddress[]>
 }

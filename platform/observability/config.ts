@@ -34,9 +34,9 @@ export interface TracingConfig {
 }
 
 /**
- * Reads the tracing settings. Returns undefined if no endpoint is set: tracing is then off. The exporter
- * reads endpoint, headers and timeout itself, and its detector reads the resource attributes. Errors name
- * the invalid variable.
+ * Reads the tracing settings. Returns undefined if no endpoint is set: tracing is then off. The
+ * exporter reads endpoint, headers and timeout itself, and its detector reads the resource
+ * attributes. Errors name the invalid variable.
  */
 export function readTracingConfig(env: NodeJS.ProcessEnv = process.env): TracingConfig | undefined {
   const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT

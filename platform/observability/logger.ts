@@ -1,8 +1,8 @@
 import { type Logger, pino } from 'pino'
 
 /**
- * Logs JSON lines to standard output, in the same format for all parts (docs/operating.md). Callers must
- * not log secrets or content. Redaction is the second line of defence.
+ * Logs JSON lines to standard output, in the same format for all parts (docs/operating.md). Callers
+ * must not log secrets or content. Redaction is the second line of defence.
  */
 export function createLogger(part: string, level: string): Logger {
   return pino({

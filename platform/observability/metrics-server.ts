@@ -9,8 +9,8 @@ export interface MetricsServer {
 }
 
 /**
- * Serves the given metrics and those of the process at `GET /metrics`, in the Prometheus text format.
- * Returns undefined if the port is 0. Rejects if the port is in use.
+ * Serves the given metrics and those of the process at `GET /metrics`, in the Prometheus text
+ * format. Returns undefined if the port is 0. Rejects if the port is in use.
  */
 export async function serveMetrics(
   { METRICS_HOST: host, METRICS_PORT: port }: { METRICS_HOST: string; METRICS_PORT: number },

@@ -31,7 +31,8 @@ export function createMetricSet() {
 }
 
 /**
- * Sets gauges at each scrape with one call of `read`. If it fails, the gauges are missing from that scrape.
+ * Sets gauges at each scrape with one call of `read`. If it fails, the gauges are missing from that
+ * scrape.
  */
 export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<number[]>): void {
   let pending: Promise<void> | undefined

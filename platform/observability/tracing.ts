@@ -18,8 +18,8 @@ export { type Context, type Span, SpanKind }
 const tracer = trace.getTracer('service')
 
 /**
- * Starts exporting traces if the environment sets an OTLP endpoint. Otherwise no exporter is loaded and
- * spans do nothing. Returns a function that flushes and stops the export.
+ * Starts exporting traces if the environment sets an OTLP endpoint. Otherwise no exporter is loaded
+ * and spans do nothing. Returns a function that flushes and stops the export.
  */
 export async function startTracing(serviceName: string): Promise<() => Promise<void>> {
   const config = readTracingConfig()
@@ -35,7 +35,9 @@ export const newTrace: Context = ROOT_CONTEXT
 
 export const activeContext = (): Context => context.active()
 
-/** Runs in a new span and ends it. On an error the span gets the error status, never the message. */
+/**
+ * Runs in a new span and ends it. On an error the span gets the error status, never the message.
+ */
 export function inSpan<T>(
   name: string,
   { kind = SpanKind.INTERNAL, attributes = {}, parent = context.active(), links = [] }: SpanOptions,
@@ -70,8 +72,8 @@ export function beginSpan(name: string, { kind, attributes, parent = context.act
 }
 
 /**
- * Returns parent and links for the span of a batch. Its parent is the first sampled origin, and it links
- * to the other sampled ones.
+ * Returns parent and links for the span of a batch. Its parent is the first sampled origin, and it
+ * links to the other sampled ones.
  */
 export function batchOrigin(origins: Context[]): Required<Pick<SpanOptions, 'parent' | 'links'>> {
   const kept = new Map(origins.flatMap((origin) => entryOf(origin)))

@@ -14,8 +14,9 @@ export type TlsMaterial = { [K in keyof TlsPaths]: Buffer }
 
 export interface TlsFiles {
   /**
-   * Returns the content of the files, checked for changes at most once a second. Returns the same object
-   * until the files change and fit together: a new certificate is often written before its key.
+   * Returns the content of the files, checked for changes at most once a second. Returns the same
+   * object until the files change and fit together: a new certificate is often written before its
+   * key.
    */
   current(): TlsMaterial
 }
