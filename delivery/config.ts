@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import envSchema from 'env-schema'
 import { type Static, Type } from 'typebox'
 import { CORE_URLS_DESCRIPTION, CORE_URLS_RULE, parseCoreUrls } from '../core-client/core-urls.ts'
-import { type AddressJudge, CidrError, createAddressJudge } from '../platform/addresses/addresses.ts'
+import { type AddressCheck, CidrError, createAddressCheck } from '../platform/addresses/addresses.ts'
 import { metricsSettings } from '../platform/observability/config.ts'
 
 const integer = (fallback: number, minimum: number, maximum: number, description: string) =>
@@ -63,7 +63,7 @@ export type DeliveryConfig = Readonly<
     CORE_URLS: string[]
     DELIVERY_TOKEN: string
     /** Derived from `DELIVERY_ALLOWED_CIDRS`. */
-    isAddressAllowed: AddressJudge
+    isAddressAllowed: AddressCheck
   }
 >
 
@@ -136,9 +136,9 @@ function readCoreUrls(list: string): string[] {
   return urls
 }
 
-function readAllowedAddresses(list: string): AddressJudge {
+function readAllowedAddresses(list: string): AddressCheck {
   try {
-    return createAddressJudge({ allowedCidrs: splitList(list) })
+    return createAddressCheck({ allowedCidrs: splitList(list) })
   } catch (error) {
     if (error instanceof CidrError) throw new SettingError(`DELIVERY_ALLOWED_CIDRS: ${error.message}`)
     throw error

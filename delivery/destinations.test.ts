@@ -1,7 +1,7 @@
 import net, { isIP } from 'node:net'
 import { afterAll, describe, expect, it } from 'vitest'
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { createAddressJudge } from '../platform/addresses/addresses.ts'
+import { createAddressCheck } from '../platform/addresses/addresses.ts'
 import { createResolver, type Lookup } from '../platform/addresses/resolve.ts'
 import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from '../platform/addresses/test-addresses.ts'
 import { startReceiver } from '../test/support/receiver.ts'
@@ -10,7 +10,7 @@ import { createSender } from './sender.ts'
 const receiver = await startReceiver()
 afterAll(() => receiver.close())
 
-const isAddressAllowed = createAddressJudge({ allowedCidrs: [] })
+const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
 const [goodV4 = '', goodV6 = ''] = [publicV4[4], publicV6[5]]
 const never = new AbortController().signal
 const blocked = (phase: AttemptPhase) => ({
@@ -105,7 +105,7 @@ describe('checked addresses', () => {
   })
 
   it('checks the addresses again for each attempt, even with a kept connection', async () => {
-    const allowing = createAddressJudge({ allowedCidrs: ['127.0.0.1/32'] })
+    const allowing = createAddressCheck({ allowedCidrs: ['127.0.0.1/32'] })
     const sender = createSender({
       resolver: createResolver({
         isAllowed: allowing,
@@ -135,7 +135,7 @@ describe('checked addresses', () => {
       receiver.on('/redirect', (_request, response) =>
         response.writeHead(307, { location: `http://${inUrl(address)}:${receiver.port}/200` }).end(),
       )
-      const allowing = createAddressJudge({ allowedCidrs: ['127.0.0.1/32'] })
+      const allowing = createAddressCheck({ allowedCidrs: ['127.0.0.1/32'] })
       const sender = createSender({
         resolver: createResolver({ isAllowed: allowing }),
         responseMaxBytes: 65_536,

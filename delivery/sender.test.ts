@@ -1,7 +1,7 @@
 import { isIP, Socket } from 'node:net'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { createAddressJudge } from '../platform/addresses/addresses.ts'
+import { createAddressCheck } from '../platform/addresses/addresses.ts'
 import { createResolver, type Lookup, NameError } from '../platform/addresses/resolve.ts'
 import { testAuthority } from '../test/support/certificates.ts'
 import { startReceiver } from '../test/support/receiver.ts'
@@ -16,7 +16,7 @@ afterEach(async () => {
   await Promise.all(senders.splice(0).map((sender) => sender.close()))
 })
 
-const loopback = createAddressJudge({ allowedCidrs: ['127.0.0.0/8'] })
+const loopback = createAddressCheck({ allowedCidrs: ['127.0.0.0/8'] })
 const named = (...addresses: string[]): Lookup => {
   return async () => addresses.map((address) => ({ address, family: isIP(address) as 4 | 6 }))
 }

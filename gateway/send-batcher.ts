@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { AcceptedMessage, VisitorMessageResult, VisitorMessageSchema } from '#proto/messaging/v1/messaging_pb.js'
 import { activeContext, batchOrigin, type Context, inSpan } from '../platform/observability/tracing.ts'
-import type { CoreClients } from './core/core.ts'
+import type { CoreClients } from './core/core-clients.ts'
 import { errorFromInfo, toGatewayError, unavailable } from './errors.ts'
 import type { GatewayMetrics } from './metrics.ts'
 

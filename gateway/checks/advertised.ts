@@ -1,5 +1,5 @@
 import type { onRequestAsyncHookHandler } from 'fastify'
-import type { Capabilities } from '../core/grants.ts'
+import type { Capabilities } from '../core/grant-cache.ts'
 import { GatewayError } from '../errors.ts'
 
 declare module 'fastify' {

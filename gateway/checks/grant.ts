@@ -1,5 +1,5 @@
 import type { onRequestAsyncHookHandler } from 'fastify'
-import type { Authorization, Credentials, GrantCache } from '../core/grants.ts'
+import type { Authorization, Credentials, GrantCache } from '../core/grant-cache.ts'
 import { GatewayError } from '../errors.ts'
 import type { RefusalLimit } from './refusals.ts'
 

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { CoreClients } from './core.ts'
+import type { CoreClients } from './core-clients.ts'
 
 /** Answers which origins at least one enabled installation allows. */
 export interface Origins {

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import type { CoreClients } from '../core/core.ts'
+import type { CoreClients } from '../core/core-clients.ts'
 import { unavailable } from '../errors.ts'
 
 /** GET /livez: the process runs. GET /readyz: a core answers as well. */

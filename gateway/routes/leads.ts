@@ -4,7 +4,7 @@ import { type DeliveryAttempt, DeliveryStatus, ResponseClass } from '#proto/lead
 import { requireContentType } from '../checks/content-type.ts'
 import { refuseUrlCredentials } from '../checks/url-credentials.ts'
 import { operatorAuthorization } from '../checks/workspace-session.ts'
-import type { CoreClients } from '../core/core.ts'
+import type { CoreClients } from '../core/core-clients.ts'
 import { operatorError, type PublicErrorCode } from '../errors.ts'
 import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
 import { Answers, NoQuery } from '../schemas/fields.ts'

@@ -7,7 +7,7 @@ import { allowKnownOrigin, answerPreflight, createOriginCheck, type RequireOrigi
 import { refuseUrlCredentials } from '../checks/url-credentials.ts'
 import { requireVersion } from '../checks/version.ts'
 import type { Config } from '../config.ts'
-import type { GrantCache } from '../core/grants.ts'
+import type { GrantCache } from '../core/grant-cache.ts'
 import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
 import { readQueryNumbers, refuseUnknownBody } from '../schemas/validation.ts'
 import { commandRoutes } from './commands.ts'

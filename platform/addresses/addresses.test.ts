@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { CidrError, createAddressJudge } from './addresses.ts'
+import { CidrError, createAddressCheck } from './addresses.ts'
 import { publicV4, publicV6, refusedV4, refusedV6 } from './test-addresses.ts'
 
-const isAddressAllowed = createAddressJudge({ allowedCidrs: [] })
+const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
 
 describe('address check', () => {
   it.each([...refusedV4, ...refusedV6])('rejects %s', (address) => {
@@ -36,7 +36,7 @@ describe('address check', () => {
 
 describe('allowed ranges', () => {
   it('allow their own addresses only', () => {
-    const wider = createAddressJudge({ allowedCidrs: ['10.1.0.0/16', '127.0.0.1/32', 'fd12::/16'] })
+    const wider = createAddressCheck({ allowedCidrs: ['10.1.0.0/16', '127.0.0.1/32', 'fd12::/16'] })
     expect(['10.1.2.3', '127.0.0.1', 'fd12::7', '8.8.8.8'].filter(wider)).toHaveLength(4)
     expect(['10.2.0.1', '127.0.0.2', 'fd13::7', '::1', '::ffff:10.1.2.3'].filter(wider)).toEqual([])
   })
@@ -58,7 +58,7 @@ describe('allowed ranges', () => {
     ['2002:a9fe:a9fe::1', '2002::/16'],
     ['fe80::1%eth0', 'fe80::/10'],
   ])('do not allow %s, although it is in %s', (address, cidr) => {
-    expect(createAddressJudge({ allowedCidrs: [cidr] })(address)).toBe(false)
+    expect(createAddressCheck({ allowedCidrs: [cidr] })(address)).toBe(false)
   })
 
   it.each([
@@ -74,7 +74,7 @@ describe('allowed ranges', () => {
     'fd00:ec2::23',
     'fd00:42::42',
   ])('do not allow the metadata address %s', (address) => {
-    expect(createAddressJudge({ allowedCidrs: ['0.0.0.0/0', '::/0'] })(address)).toBe(false)
+    expect(createAddressCheck({ allowedCidrs: ['0.0.0.0/0', '::/0'] })(address)).toBe(false)
   })
 
   it.each([
@@ -92,8 +92,8 @@ describe('allowed ranges', () => {
     'a/8',
     '10.0.0.0/8/8',
   ])('throw an error that names the invalid range %j', (cidr) => {
-    expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(CidrError)
-    expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(expect.objectContaining({ name: 'CidrError' }))
-    expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(JSON.stringify(cidr))
+    expect(() => createAddressCheck({ allowedCidrs: [cidr] })).toThrow(CidrError)
+    expect(() => createAddressCheck({ allowedCidrs: [cidr] })).toThrow(expect.objectContaining({ name: 'CidrError' }))
+    expect(() => createAddressCheck({ allowedCidrs: [cidr] })).toThrow(JSON.stringify(cidr))
   })
 })

@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js'
 
 /** Whether connecting to an address is allowed. Text that is no address is not allowed. */
-export type AddressJudge = (address: string) => boolean
+export type AddressCheck = (address: string) => boolean
 
 /** A range in `DELIVERY_ALLOWED_CIDRS` is invalid. The message names the range. */
 export class CidrError extends Error {
@@ -46,7 +46,7 @@ const globalUnicastV6 = ipaddr.IPv6.parseCIDR('2000::/3')
  *
  * @throws CidrError
  */
-export function createAddressJudge({ allowedCidrs }: { allowedCidrs: string[] }): AddressJudge {
+export function createAddressCheck({ allowedCidrs }: { allowedCidrs: string[] }): AddressCheck {
   const allowed = allowedCidrs.map(parseCidr)
   const metadata = new Set(metadataAddresses)
 

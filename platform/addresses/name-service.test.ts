@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createAddressJudge } from './addresses.ts'
+import { createAddressCheck } from './addresses.ts'
 import { createNameService } from './name-service.ts'
 import { createResolver, DestinationBlockedError, NameError } from './resolve.ts'
 
@@ -73,7 +73,7 @@ describe('name service', () => {
       { address: '127.0.0.1', family: 4 },
       { address: '::1', family: 6 },
     ])
-    const isAddressAllowed = createAddressJudge({ allowedCidrs: [] })
+    const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
     await expect(createResolver({ isAllowed: isAddressAllowed, lookup }).resolve(name)).rejects.toThrow(
       DestinationBlockedError,
     )

@@ -1,11 +1,11 @@
 import { getEventListeners } from 'node:events'
 import { isIP } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { createAddressJudge } from './addresses.ts'
+import { createAddressCheck } from './addresses.ts'
 import { createResolver, DestinationBlockedError, type Lookup, NameError } from './resolve.ts'
 import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from './test-addresses.ts'
 
-const isAddressAllowed = createAddressJudge({ allowedCidrs: [] })
+const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
 const [goodV4 = '', goodV6 = ''] = [publicV4[4], publicV6[5]]
 
 /** A name service whose look-ups return the given address lists in turn. */

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import type { AddressJudge } from './addresses.ts'
+import type { AddressCheck } from './addresses.ts'
 import { createNameService } from './name-service.ts'
 
 export interface ResolvedAddress {
@@ -42,7 +42,7 @@ export function createResolver({
   isAllowed,
   lookup = createNameService(),
 }: {
-  isAllowed: AddressJudge
+  isAllowed: AddressCheck
   lookup?: Lookup
 }): Resolver {
   return {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import type { CoreClients } from './core.ts'
-import { createGrantCache } from './grants.ts'
+import type { CoreClients } from './core-clients.ts'
+import { createGrantCache } from './grant-cache.ts'
 
 const credentials = { accessGrant: 'grant-1', origin: 'https://shop.example' }
 

@@ -1,7 +1,7 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt'
 import { LRUCache } from 'lru-cache'
 import type { AuthorizeGrantResponse } from '#proto/session/v1/session_pb.js'
-import type { CoreClients } from './core.ts'
+import type { CoreClients } from './core-clients.ts'
 
 /** Credentials that the browser sent. The core verifies them on every call. */
 export interface Credentials {
