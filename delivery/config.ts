@@ -14,32 +14,32 @@ export const DeliverySettings = Type.Object({
   CORE_URLS: Type.String({ default: 'http://localhost:8090', description: CORE_URLS_DESCRIPTION }),
   CORE_CA: Type.String({
     default: '',
-    description: 'File with the authorities (PEM) of the cores’ certificates; else those that Node knows.',
+    description: 'File with the authorities (PEM) of the cores’ certificates; default: those of Node.',
   }),
   CLIENT_CERT: Type.String({
     default: '',
-    description: 'File with the certificate (PEM) to show to cores that ask for one. Read again when it changes.',
+    description: 'File with the client certificate (PEM) for cores that require one. Reloaded when it changes.',
   }),
-  CLIENT_KEY: Type.String({ default: '', description: 'File with its key (PEM).' }),
+  CLIENT_KEY: Type.String({ default: '', description: 'File with the key of the client certificate (PEM).' }),
   DELIVERY_TOKEN: Type.Optional(
-    Type.String({ minLength: 16, description: 'Service token for the cores; else DATA_DIR/delivery.token holds it.' }),
+    Type.String({ minLength: 16, description: 'Service token for the cores; default: from DATA_DIR/delivery.token.' }),
   ),
   DATA_DIR: Type.String({ default: '.data', description: 'Folder that the parts on one machine share.' }),
   DELIVERY_ALLOWED_CIDRS: Type.String({
     default: '',
     description:
-      'Address ranges that destinations may have besides public ones, separated by commas; the cores have the same setting.',
+      'Address ranges that are allowed for destinations besides public ones (commas); the cores have the same setting.',
   }),
-  DELIVERY_CONCURRENCY: integer(500, 1, 10_000, 'Attempts that a worker makes at once.'),
-  DELIVERY_PER_DESTINATION: integer(10, 1, 1_000, 'Attempts that a worker makes at once to one destination.'),
-  DELIVERY_RESPONSE_MAX_BYTES: integer(65_536, 0, 1e7, 'Most bytes that are read of an answer.'),
-  DELIVERY_IDLE_CONNECTIONS: integer(256, 0, 10_000, 'Connections that are kept open for the next request.'),
-  DELIVERY_CLAIM_WAIT_MS: integer(20_000, 0, 30_000, 'How long a worker without work waits in one call.'),
+  DELIVERY_CONCURRENCY: integer(500, 1, 10_000, 'Concurrent attempts of a worker.'),
+  DELIVERY_PER_DESTINATION: integer(10, 1, 1_000, 'Concurrent attempts of a worker per destination.'),
+  DELIVERY_RESPONSE_MAX_BYTES: integer(65_536, 0, 1e7, 'Most bytes to read of an answer.'),
+  DELIVERY_IDLE_CONNECTIONS: integer(256, 0, 10_000, 'Idle connections that are kept open.'),
+  DELIVERY_CLAIM_WAIT_MS: integer(20_000, 0, 30_000, 'How long a claim waits for deliveries.'),
   DELIVERY_GRACE_MS: integer(
     11_000,
     0,
     310_000,
-    'Time for running attempts when the worker stops. Keep it above `DELIVERY_ATTEMPT_DEADLINE_MS` of the cores, and the time that the process manager gives 5 s above it.',
+    'Time for running attempts when the worker stops. Set it above `DELIVERY_ATTEMPT_DEADLINE_MS` of the cores, and the stop timeout of the process manager 5 s above it.',
   ),
   DELIVERY_HOST: Type.String({
     default: '::',
@@ -47,7 +47,7 @@ export const DeliverySettings = Type.Object({
     description: 'Address of the health port; all by default.',
   }),
   DELIVERY_PORT: integer(0, 0, 65_535, 'Port of `/livez` and `/readyz`; 0 for none.'),
-  CORE_DEADLINE_MS: integer(10_000, 100, 120_000, 'Longest that one call to a core may take, its waiting not counted.'),
+  CORE_DEADLINE_MS: integer(10_000, 100, 120_000, 'Timeout of one call to a core, without the wait of a claim.'),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info', description: 'Least severe level that is logged.' },

@@ -20,20 +20,20 @@ export const SettingsSchema = Type.Object({
   CORE_URLS: Type.String({ default: 'http://localhost:8090', description: CORE_URLS_DESCRIPTION }),
   CORE_CA: Type.String({
     default: '',
-    description: 'File with the authorities (PEM) of the cores’ certificates; else those that Node knows.',
+    description: 'File with the authorities (PEM) of the cores’ certificates; default: those of Node.',
   }),
   CLIENT_CERT: Type.String({
     default: '',
-    description: 'File with the certificate (PEM) to show to cores that ask for one. Read again when it changes.',
+    description: 'File with the client certificate (PEM) for cores that require one. Reloaded when it changes.',
   }),
-  CLIENT_KEY: Type.String({ default: '', description: 'File with its key (PEM).' }),
+  CLIENT_KEY: Type.String({ default: '', description: 'File with the key of the client certificate (PEM).' }),
   CORE_TOKEN: Type.Optional(
-    Type.String({ minLength: 16, description: 'Service token for the cores; else DATA_DIR/secrets.json holds it.' }),
+    Type.String({ minLength: 16, description: 'Service token for the cores; default: from DATA_DIR/secrets.json.' }),
   ),
   DATA_DIR: Type.String({ default: '.data', description: 'Folder that the parts on one machine share.' }),
   TRUST_PROXY: Type.String({
     default: 'off',
-    description: 'Proxies whose X-Forwarded-For is believed: off, how many hops, or addresses and ranges (commas).',
+    description: 'Proxies whose X-Forwarded-For is trusted: off, a number of hops, or addresses and ranges (commas).',
   }),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
@@ -48,7 +48,7 @@ export const SettingsSchema = Type.Object({
 
   CONSOLE: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'on',
-    description: 'Whether `/console` is served, and `/rpc`, by which it calls the cores.',
+    description: 'Whether `/console` is served, and `/rpc`, through which it calls the cores.',
   }),
 
   RATE_LIMIT_FACTOR: Type.Number({ default: 1, exclusiveMinimum: 0, description: 'Multiplies every rate limit.' }),
@@ -58,7 +58,7 @@ export const SettingsSchema = Type.Object({
     120,
     1,
     1e6,
-    'Requests refused for their origin, grant or site key, per client address; beyond it they cost no call to a core.',
+    'Requests refused for their origin, grant or site key, per client address; further ones cause no call to a core.',
   ),
   RATE_LIMIT_SENDS_PER_MINUTE: integer(30, 1, 1e6, 'Sends per session.'),
   RATE_LIMIT_SENDS_BURST: integer(10, 1, 1e6, 'Sends that a session may make at once.'),
@@ -68,10 +68,11 @@ export const SettingsSchema = Type.Object({
   RATE_LIMIT_REDIS_URL: Type.Optional(
     Type.String({
       minLength: 1,
-      description: 'Redis (`redis:` or `rediss:`) that several gateways count in; else each counts for itself.',
+      description:
+        'Redis (`redis:` or `rediss:`) for limits shared by several gateways; default: each gateway counts alone.',
     }),
   ),
-  RATE_LIMIT_KEYS_MAX: integer(100_000, 100, 1e7, 'Addresses or sessions that one limit keeps in mind.'),
+  RATE_LIMIT_KEYS_MAX: integer(100_000, 100, 1e7, 'Addresses or sessions that one limit remembers.'),
 
   BODY_LIMIT_BYTES: integer(65_536, 1024, 1e7, 'Largest JSON body.'),
   MESSAGE_BODY_MAX_LENGTH: integer(
@@ -84,47 +85,52 @@ export const SettingsSchema = Type.Object({
     16_384,
     256,
     1e6,
-    'Largest page context as it is sent; the cores keep less of it.',
+    'Largest page context in a request; the cores store less of it.',
   ),
   HISTORY_PAGE_MAX: integer(100, 1, 1_000, 'Most messages in a page of history; the cores have the same setting.'),
   SCREENSHOT_MAX_BYTES: integer(5_242_880, 1024, 1e8, 'Largest screenshot; the cores have the same setting.'),
   HEADERS_MAX_BYTES: integer(16_384, 2048, 1e6, 'Largest request line and headers together.'),
-  HEADERS_TIMEOUT_MS: integer(10_000, 1000, 600_000, 'Time that the headers of a request may take to arrive.'),
-  REQUEST_TIMEOUT_MS: integer(30_000, 1000, 600_000, 'Time that a request may take to arrive; the headers no longer.'),
+  HEADERS_TIMEOUT_MS: integer(10_000, 1000, 600_000, 'Time for the headers of a request to arrive.'),
+  REQUEST_TIMEOUT_MS: integer(
+    30_000,
+    1000,
+    600_000,
+    'Time for a whole request to arrive; also caps the time for its headers.',
+  ),
   CONNECTIONS_PER_ADDRESS: integer(
     500,
     1,
     1e6,
-    'Open connections of one client address, times RATE_LIMIT_FACTOR. Behind trusted proxies it is theirs to bound.',
+    'Open connections per client address, times RATE_LIMIT_FACTOR. Not enforced behind trusted proxies.',
   ),
 
-  CORE_DEADLINE_MS: integer(
-    10_000,
-    100,
-    120_000,
-    'Longest that one call to a core may take, and a send wait for its turn.',
-  ),
-  CORE_CALLS_MAX: integer(1_000, 1, 1e6, 'Calls to the cores that may be under way, sends apart; beyond it 503.'),
+  CORE_DEADLINE_MS: integer(10_000, 100, 120_000, 'Timeout of one call to a core, and of a send in the queue.'),
+  CORE_CALLS_MAX: integer(1_000, 1, 1e6, 'Concurrent calls to the cores, without sends; above it 503.'),
   ORIGIN_FRESH_MS: integer(
     5_000,
     0,
     600_000,
-    'How long the answer about an origin is used without asking again; a refusal for a second at most.',
+    'How long the check of an origin is cached; a refusal for one second at most.',
   ),
-  ORIGINS_MAX: integer(10_000, 10, 1e6, 'Origins kept in mind.'),
-  GRANTS_MAX: integer(50_000, 10, 1e6, 'Authorised grants kept in mind.'),
-  GRANT_FRESH_MS: integer(5_000, 0, 60_000, 'Longest that an authorised grant is used without asking a core again.'),
-  GRANT_RECHECK_MS: integer(1_000, 0, 60_000, 'Age from which an authorisation is asked for again before a refusal.'),
+  ORIGINS_MAX: integer(10_000, 10, 1e6, 'Cached origins.'),
+  GRANTS_MAX: integer(50_000, 10, 1e6, 'Cached authorised grants.'),
+  GRANT_FRESH_MS: integer(5_000, 0, 60_000, 'How long an authorised grant is cached.'),
+  GRANT_RECHECK_MS: integer(
+    1_000,
+    0,
+    60_000,
+    'Age from which a cached authorisation is checked again before a request is refused.',
+  ),
 
-  SEND_RPCS_MAX: integer(2, 1, 64, 'Batches of sends that may be in flight to the cores.'),
-  SEND_QUEUE_MAX: integer(10_000, 1, 1e6, 'Sends that may wait for a batch; beyond it 503.'),
+  SEND_RPCS_MAX: integer(2, 1, 64, 'Concurrent batches of sends to the cores.'),
+  SEND_QUEUE_MAX: integer(10_000, 1, 1e6, 'Queued sends; above it 503.'),
 
   HEARTBEAT_SECONDS: integer(15, 1, 300, 'Time between two heartbeats of a stream.'),
-  STREAM_MAX_AGE_SECONDS: integer(1_800, 2, 86_400, 'Longest life of a stream, less up to 20 % at random.'),
-  STREAM_UNSENT_MAX_BYTES: integer(262_144, 16_384, 1e8, 'Unsent data at which a slow reader is cut off.'),
+  STREAM_MAX_AGE_SECONDS: integer(1_800, 2, 86_400, 'Maximum age of a stream, minus up to 20 % at random.'),
+  STREAM_UNSENT_MAX_BYTES: integer(262_144, 16_384, 1e8, 'Unsent data above which a slow reader is disconnected.'),
   STREAMS_PER_SESSION: integer(6, 1, 100, 'Streams of one session; one more closes the oldest.'),
-  STREAM_ORPHAN_SECONDS: integer(30, 1, 600, 'How long an open stream outlives the loss of every core.'),
-  RECONNECT_HINT_MS: integer(2_000, 100, 60_000, 'The `retry` of a stream, give or take a quarter at random.'),
+  STREAM_ORPHAN_SECONDS: integer(30, 1, 600, 'How long an open stream survives the loss of every core.'),
+  RECONNECT_HINT_MS: integer(2_000, 100, 60_000, 'The `retry` of a stream, ± 25 % at random.'),
 })
 
 type Settings = Static<typeof SettingsSchema>
