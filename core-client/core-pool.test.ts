@@ -85,12 +85,12 @@ describe('core pool', () => {
 
   it('reports added and removed cores to followers and lets running calls finish', async () => {
     const { pool } = startPool([a, b])
-    const told: string[] = []
-    pool.follow({ added: ({ url }) => told.push(`+${url}`), removed: ({ url }) => told.push(`-${url}`) })
+    const reported: string[] = []
+    pool.follow({ added: ({ url }) => reported.push(`+${url}`), removed: ({ url }) => reported.push(`-${url}`) })
     const hanging = Promise.withResolvers<string>()
     const call = pool.call(() => hanging.promise, as('answered'))
     pool.replace([c])
-    expect(told).toEqual(['+http://a', '+http://b', '+http://c', '-http://a', '-http://b'])
+    expect(reported).toEqual(['+http://a', '+http://b', '+http://c', '-http://a', '-http://b'])
     expect(pool.inFlight(a) + pool.inFlight(b)).toBe(1)
     hanging.resolve('done')
     expect(await call).toBe('done')

@@ -130,7 +130,7 @@ describe('checked addresses', () => {
   })
 
   it.each([...refusedV4, ...refusedV6.filter((address) => !address.includes('%'))])(
-    'is left for no redirect to %s',
+    'do not follow a redirect to %s',
     async (address) => {
       receiver.on('/redirect', (_request, response) =>
         response.writeHead(307, { location: `http://${inUrl(address)}:${receiver.port}/200` }).end(),

@@ -79,7 +79,7 @@ describe('requests', () => {
   })
 
   it.each([200, 204, 299, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503, 599])(
-    'answered with %d is an answer',
+    'return a response for status %d',
     async (status) => {
       expect(await send(`${receiver.http}/${status}`)).toEqual(answered(status))
     },
@@ -104,7 +104,7 @@ describe('requests', () => {
   })
 
   it.each(['302-to-metadata', '302-to-elsewhere', '307-to-elsewhere', '301-to-localhost'])(
-    'answered as %s goes nowhere else',
+    'do not follow the redirect %s',
     async (path) => {
       const before = receiver.requests.length
       expect(await send(`${receiver.http}/${path}`)).toEqual(answered(Number(path.slice(0, 3))))

@@ -40,7 +40,7 @@ describe('request checks', () => {
   }
 
   test.each(['GrantInvalid', 'OriginMismatch', 'SessionExpired', 'SessionRevoked', 'VisitorBanned'] as const)(
-    'answer %s, which only the core knows, before a broken request and after a missing grant',
+    'answer %s of the core before an invalid request and after a missing grant',
     async (code) => {
       const { call, core } = await startTestGateway()
       core.grants.set('grant-bad', code)
@@ -200,7 +200,7 @@ describe('error envelope', () => {
   })
 
   test.each(['Unauthenticated', 'PermissionDenied'] as const)(
-    'hides that the core refused the gateway’s own token (%s)',
+    'is InternalError if the core rejects the service token (%s)',
     async (code) => {
       const { call, core } = await startTestGateway()
       await call('GET', '/messages')

@@ -72,7 +72,7 @@ describe('CORS', () => {
   })
 
   test.each([null, 'null', 'https://evil.example', 'https://shop.example.evil.example', `${SITE}, ${SITE}`])(
-    'the origin %s is refused',
+    'the origin %s is rejected',
     async (origin) => {
       const { call } = await startTestGateway()
       const response = await call('GET', '/messages', { headers: { origin } })
@@ -133,26 +133,23 @@ test.each([
   ['a failure', '/messages?token=x', 400],
   ['an unknown path', '/nowhere', 404],
   ['a stream', '/events', 200],
-])(
-  '%s is no page: nothing may be loaded by it, framed, guessed or told where one came from',
-  async (_name, path, status) => {
-    const { call } = await startTestGateway()
-    const response = await call('GET', path)
-    await response.body?.cancel()
-    expect(response.status).toBe(status)
-    expect(Object.fromEntries(response.headers)).toMatchObject({
-      'content-security-policy': "default-src 'none';frame-ancestors 'none'",
-      'cross-origin-resource-policy': 'cross-origin',
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
-      'x-frame-options': 'DENY',
-    })
-  },
-)
+])('%s forbids loading, framing, sniffing and referrers', async (_name, path, status) => {
+  const { call } = await startTestGateway()
+  const response = await call('GET', path)
+  await response.body?.cancel()
+  expect(response.status).toBe(status)
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+    'cross-origin-resource-policy': 'cross-origin',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+  })
+})
 
 describe('hostile requests', () => {
   test.each(['{', '', '{"a":1}}', '"\\ud800', '{"__proto__":{"x":1},"clientOperationId":"op-1"}'])(
-    'broken JSON %j is ValidationFailed',
+    'invalid JSON %j is ValidationFailed',
     async (body) => {
       const { call } = await startTestGateway()
       const response = await call('POST', '/messages', { body })
@@ -171,7 +168,7 @@ describe('hostile requests', () => {
   })
 
   test.each([65_537, 4 * 65_536])(
-    'a body of %i bytes is answered after it was read, and the connection lives on',
+    'an oversized body of %i bytes is read and answered, and the connection stays open',
     async (size) => {
       const { raw } = await startTestGateway()
       const head = `POST ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Content-Type: application/json\r\n`
@@ -224,7 +221,7 @@ describe('hostile requests', () => {
   })
 
   test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])(
-    'the content type %s is JSON',
+    'the content type %s is accepted as JSON',
     async (type) => {
       const { call } = await startTestGateway()
       expect((await call('POST', '/messages', { headers: { 'content-type': type }, body: message() })).status).toBe(202)
@@ -232,7 +229,7 @@ describe('hostile requests', () => {
   )
 
   test.each(['text/plain', 'application/json; charset=latin1', 'application/jsonp', 'multipart/form-data'])(
-    'the content type %s is not',
+    'the content type %s is rejected',
     async (type) => {
       const { call } = await startTestGateway()
       const response = await call('POST', '/messages', { headers: { 'content-type': type }, body: message() })

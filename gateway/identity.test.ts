@@ -29,7 +29,7 @@ describe('POST /sessions/identify', () => {
   })
 
   it.each(['IdentityAssertionInvalid', 'IdentityAssertionExpired', 'IdentityAssertionReplayed'] as const)(
-    'answers %s as a 401 that the page can read, and the session goes on',
+    'answers %s with 401 and CORS headers, and keeps the session',
     async (code) => {
       const { call, core } = await startTestGateway()
       core.refuseAssertion = code
@@ -49,7 +49,7 @@ describe('POST /sessions/identify', () => {
     ['an empty one', { assertion: '' }],
     ['one that is no text', { assertion: { sub: 'me' } }],
     ['one that is too long', { assertion: 'a'.repeat(8193) }],
-    ['a field that nobody knows', { assertion: 'grant-1', externalSubject: 'me' }],
+    ['an unknown field', { assertion: 'grant-1', externalSubject: 'me' }],
   ])('rejects %s', async (_, body) => {
     const { call, core } = await startTestGateway()
     const answer = await call('POST', '/sessions/identify', { body })

@@ -89,9 +89,9 @@ describe.runIf(hasRedis)('gateways with one Redis', () => {
     const local = { take: () => ({ allowed: false, retryAfter: 99 }) as const, giveBack() {} }
     // 50 per second.
     const limiter = buckets.limiter({ name: 'test', perMinute: 3000, burst: 3, local })
-    const verdicts = await Promise.all(Array.from({ length: 6 }, () => limiter.take('one')))
-    expect(verdicts.filter(({ allowed }) => allowed).length).toBe(3)
-    expect(verdicts.at(-1)).toEqual({ allowed: false, retryAfter: 1 })
+    const decisions = await Promise.all(Array.from({ length: 6 }, () => limiter.take('one')))
+    expect(decisions.filter(({ allowed }) => allowed).length).toBe(3)
+    expect(decisions.at(-1)).toEqual({ allowed: false, retryAfter: 1 })
     await until('a token', async () => (await limiter.take('one')).allowed)
     const client = new Redis(urlOf(port))
     onTestFinished(() => client.disconnect())
@@ -149,18 +149,18 @@ describe('unusable Redis', () => {
     const buckets = createSharedBuckets({ url: urlOf(await freePort()), now, logger: { warn() {}, info() {} } })
     onTestFinished(buckets.close)
     const limiter = buckets.limiter({ name: 'test', perMinute: 30, burst: 2, local })
-    const verdicts = [
+    const decisions = [
       await limiter.take('a'),
       await limiter.take('a'),
       await limiter.take('a'),
       await limiter.take('b'),
     ]
-    expect(verdicts.map(({ allowed }) => allowed)).toEqual([true, true, false, true])
+    expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true, false, true])
   })
 })
 
 test.each(['http://redis', 'localhost:6379', 'redis://', 'hush'])(
-  'the setting %s is refused without an echo',
+  'rejects the setting %s without quoting it',
   (url) => {
     const read = () => readConfig({ CORE_TOKEN: 'service-token-of-tests', RATE_LIMIT_REDIS_URL: url })
     expect(read).toThrow('RATE_LIMIT_REDIS_URL must be a redis or rediss URL with a host')

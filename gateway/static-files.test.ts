@@ -45,7 +45,7 @@ const built = {
 
 describe('/console', () => {
   test.each(['/console/', '/console/conversations/cnv_1', '/console/leads?page=2'])(
-    'is the page at %s, never out of date',
+    'serves the page at %s with no-cache',
     async (path) => {
       const { get, isCurrent } = await start(built)
       const response = await get(path)

@@ -20,14 +20,14 @@ describe('encodeEvent', () => {
   })
 
   it.each(['', 'x'.repeat(129), 'a b', 'a\nb', 'a\n', '\na', 'a:b', 'ü', '\0'])(
-    'writes nothing for the id %j',
+    'returns undefined for the id %j',
     (id) => {
       expect(encoded(id, 'message.received', '{}')).toBeUndefined()
     },
   )
 
   it.each(['', 'Message', 'a.', '.a', 'a..b', 'a\n', '\na', 'a b', 'a1', 'a.B', 'a.b ', 'ä'])(
-    'writes nothing for the type %j',
+    'returns undefined for the type %j',
     (type) => {
       expect(encoded('1', type, '{}')).toBeUndefined()
     },

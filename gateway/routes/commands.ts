@@ -38,8 +38,9 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
     {
       schema: {
         operationId: 'acknowledgeNavigation',
-        summary: 'Tell what became of a navigation',
-        description: 'What the visitor decided, then how it went. The same outcome again gets the same answer.',
+        summary: 'Report the outcome of a navigation',
+        description:
+          'First the decision of the visitor, then the result. A repeat of the same outcome gets the same answer.',
         tags: ['Commands'],
         params: CommandParams,
         body: NavigationAcknowledgementBody,
@@ -64,8 +65,8 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
     {
       schema: {
         operationId: 'acknowledgeScreenshot',
-        summary: 'Tell whether the visitor consents to a screenshot',
-        description: 'A granted consent is answered with what may be uploaded, and until when.',
+        summary: 'Report whether the visitor consents to a screenshot',
+        description: 'After a granted consent the answer has the terms of the upload.',
         tags: ['Commands'],
         params: ScreenshotParams,
         body: ScreenshotAcknowledgementBody,
@@ -109,7 +110,7 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
         operationId: 'uploadScreenshot',
         summary: 'Upload a screenshot',
         description:
-          'After a granted consent. The leading bytes must agree with the type. An upload that breaks off leaves nothing: send it again with the same key.',
+          'Needs a granted consent. The leading bytes must match the type. An incomplete upload stores nothing: send it again with the same key.',
         tags: ['Commands'],
         params: ScreenshotParams,
         querystring: NoQuery,

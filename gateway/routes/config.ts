@@ -15,8 +15,7 @@ export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { 
       schema: {
         operationId: 'getConfig',
         summary: 'Read the public configuration',
-        description:
-          'What a page may know before there is a session: looks, capabilities and bounds of the installation.',
+        description: 'Appearance, capabilities and limits of the installation. Needs no session.',
         tags: ['Bootstrap'],
         params: ConfigParams,
         querystring: NoQuery,

@@ -47,7 +47,7 @@ export const leadRoutes: FastifyPluginAsyncTypebox<{
         operationId: 'createDeliveryAttempt',
         summary: 'Send a lead to a subscription’s destination',
         description:
-          'One logical operation: a repeat of the `idempotencyKey` with the same input answers 200 with the attempt that it made.',
+          'Idempotent: a repeat of the `idempotencyKey` with the same input answers 200 with the attempt of the first call.',
         tags: ['Leads'],
         params: LeadParams,
         querystring: NoQuery,
@@ -74,9 +74,9 @@ export const leadRoutes: FastifyPluginAsyncTypebox<{
     {
       schema: {
         operationId: 'retryDeliveryAttempt',
-        summary: 'Try a delivery again, at once',
+        summary: 'Retry a delivery at once',
         description:
-          'A new attempt of the same delivery; a pending automatic one is replaced. A repeat of the `idempotencyKey` answers 200 with the attempt that it made.',
+          'Creates a new attempt of the same delivery and replaces a pending automatic one. A repeat of the `idempotencyKey` answers 200 with the attempt of the first call.',
         tags: ['Leads'],
         params: AttemptParams,
         querystring: NoQuery,

@@ -83,7 +83,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         operationId: 'closeSession',
         summary: 'Close the panel, or end the session',
         description:
-          '`panel` is only recorded. `continuity` ends the session for good: its streams get `session.closed`, and whoever identifies next as the same subject begins a new conversation. A repeat gets the same answer, with the dead grant too.',
+          '`panel` is only recorded. `continuity` ends the session: its streams get `session.closed`, and the next identification of the same subject begins a new conversation. A repeat gets the same answer, even though the grant has ended.',
         tags: ['Session'],
         body: CloseSessionBody,
         querystring: NoQuery,

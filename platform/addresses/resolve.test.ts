@@ -73,7 +73,7 @@ it.each([
 
 describe('literal addresses', () => {
   it.each([...refusedV4, ...refusedV6, ...refusedV6.map((address) => `[${address}]`)])(
-    '%s is refused without a look-up',
+    '%s is rejected without a look-up',
     async (address) => {
       const { resolver, asked } = namesOf([goodV4])
       await expect(resolver.resolve(address)).rejects.toThrow(DestinationBlockedError)
