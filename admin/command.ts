@@ -5,7 +5,7 @@ export interface Flag {
   type: 'string' | 'boolean'
   description: string
   required?: true
-  /** May be given several times. */
+  /** The flag may be repeated. */
   multiple?: true
 }
 
@@ -15,7 +15,7 @@ type ValueOf<F extends Flag> = F extends { multiple: true }
     ? boolean
     : string
 
-/** What the flags were given; those that need not be may be missing. */
+/** Values of the flags. Optional flags may be undefined. */
 export type Values<F extends Record<string, Flag>> = {
   [K in keyof F]: F[K] extends { required: true } ? ValueOf<F[K]> : ValueOf<F[K]> | undefined
 }
@@ -23,14 +23,14 @@ export type Values<F extends Record<string, Flag>> = {
 export interface Command<F extends Record<string, Flag> = Record<string, Flag>> {
   summary: string
   flags: F
-  /** What is printed: a value as JSON has it, or lines as they come. */
+  /** Returns a JSON value to print, or lines to print as they arrive. */
   run(services: Services, values: Values<F>): Promise<unknown> | AsyncIterable<string>
 }
 
-/** Commands that belong together, by their names. */
+/** Related commands by name. */
 export type Group = Record<string, Command>
 
-/** A command whose `run` knows its own flags. */
+/** Defines a command and types the flags of its `run`. */
 export function command<const F extends Record<string, Flag>>(definition: Command<F>): Command {
   return definition as unknown as Command
 }

@@ -3,33 +3,35 @@ import { join } from 'node:path'
 import envSchema from 'env-schema'
 import { type Static, Type } from 'typebox'
 
-/** The administration command's settings: environment variables, since secrets have no place among the arguments. */
+/**
+ * Settings of the administration command. Environment variables, because arguments expose secrets.
+ */
 export const AdminSettings = Type.Object({
-  CORE_URL: Type.String({ default: '', description: 'The core to speak to; else the one of DATA_DIR/demo.json.' }),
+  CORE_URL: Type.String({ default: '', description: 'URL of the core; default: from DATA_DIR/demo.json.' }),
   SERVICE_TOKEN: Type.String({
     default: '',
-    description: 'Service token with the scopes of what is to be done; else the one of DATA_DIR/demo.json.',
+    description: 'Service token with the scopes of the command; default: from DATA_DIR/demo.json.',
   }),
   CORE_CA: Type.String({
     default: '',
-    description: 'File with the authorities (PEM) of the cores’ certificates; else those that Node knows.',
+    description: 'File with the authorities (PEM) of the cores’ certificates; default: those of Node.',
   }),
   CLIENT_CERT: Type.String({
     default: '',
-    description: 'File with the certificate (PEM) to show to cores that ask for one. Read again when it changes.',
+    description: 'File with the client certificate (PEM) for cores that require one. Reloaded when it changes.',
   }),
-  CLIENT_KEY: Type.String({ default: '', description: 'File with its key (PEM).' }),
-  DATA_DIR: Type.String({ default: '.data', description: 'Folder of a service that runs on this machine.' }),
+  CLIENT_KEY: Type.String({ default: '', description: 'File with the key of the client certificate (PEM).' }),
+  DATA_DIR: Type.String({ default: '.data', description: 'Data folder of a service on this machine.' }),
 })
 
 export type AdminConfig = Static<typeof AdminSettings>
 
-/** Something of the settings is missing; the message says what. */
+/** A setting is missing. The message names it. */
 export class SettingError extends Error {
   override readonly name = 'SettingError'
 }
 
-/** Where the core is and what to show it. Errors: `SettingError`. */
+/** Reads the settings. Errors: `SettingError`. */
 export function readAdminConfig(env: NodeJS.ProcessEnv = process.env): AdminConfig {
   const data = Object.fromEntries(Object.entries(env).filter(([name]) => name in AdminSettings.properties))
   const config = envSchema<AdminConfig>({ schema: AdminSettings, data, env: false })

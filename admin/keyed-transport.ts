@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 import { errorInfoOf } from '../core-client/error-info.ts'
 
-/** A write whose answer did not come: nobody knows whether it was made. */
+/** A write got no answer, so its outcome is unknown. */
 export class UnknownOutcomeError extends Error {
   override readonly name = 'UnknownOutcomeError'
 }
@@ -11,8 +11,8 @@ const tries = 3
 const unanswered = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Internal, Code.Unknown])
 
 /**
- * Gives each write that can carry an idempotency key the one of the command, and repeats it with that key when its answer does
- * not come. Errors: `UnknownOutcomeError` when none has come in the end.
+ * Adds the idempotency key of the command to each write that has such a field. Retries the write
+ * with the same key if it gets no answer. Errors: `UnknownOutcomeError` if no retry gets one.
  */
 export function createKeyedTransport(
   transport: Transport,
@@ -23,13 +23,14 @@ export function createKeyedTransport(
       const keyField = method.input.field.idempotencyKey
       if (!keyField) return transport.unary(method, signal, timeoutMs, header, input, values)
       const keyed = { ...input, [keyField.localName]: key }
-      for (let turn = 1; ; turn += 1) {
+      for (let attempt = 1; ; attempt += 1) {
         try {
           return await transport.unary(method, signal, timeoutMs, header, keyed, values)
         } catch (reason) {
           const error = ConnectError.from(reason)
           if (!isUnanswered(error)) throw error
-          if (turn === tries) throw new UnknownOutcomeError(`${told(error)}; repeat the command with --key ${key}`)
+          if (attempt === tries)
+            throw new UnknownOutcomeError(`${describeError(error)}; repeat the command with --key ${key}`)
           await delay(retryMs, undefined, { signal })
         }
       }
@@ -41,4 +42,4 @@ export function createKeyedTransport(
 const isUnanswered = (error: ConnectError) =>
   unanswered.has(error.code) || errorInfoOf(error)?.code === 'OperationInProgress'
 
-const told = (error: ConnectError) => errorInfoOf(error)?.code ?? error.rawMessage
+const describeError = (error: ConnectError) => errorInfoOf(error)?.code ?? error.rawMessage

@@ -9,7 +9,7 @@ import { visitors } from './commands/visitors.ts'
 import { connections, identitySecrets, installations, workspaces } from './commands/workspaces.ts'
 import { readAdminConfig, SettingError } from './config.ts'
 import { createKeyedTransport, UnknownOutcomeError } from './keyed-transport.ts'
-import { readable } from './output.ts'
+import { formatValue } from './output.ts'
 import { createServices } from './services.ts'
 import { readCall, UsageError } from './usage.ts'
 
@@ -37,11 +37,11 @@ async function main(args: string[]) {
     return
   }
   const value = await answer
-  console.log(json ? JSON.stringify(value, null, 2) : readable(value))
+  console.log(json ? JSON.stringify(value, null, 2) : formatValue(value))
 }
 
-/** What went wrong, in words for the one who typed it. */
-function told(error: unknown): { text: string; status: number } {
+/** Returns the message for the user and the exit status. */
+function describeError(error: unknown): { text: string; status: number } {
   if (error instanceof UsageError || error instanceof SettingError) return { text: error.message, status: 2 }
   if (error instanceof UnknownOutcomeError) return { text: error.message, status: 1 }
   const { rawMessage } = ConnectError.from(error)
@@ -52,10 +52,10 @@ function told(error: unknown): { text: string; status: number } {
 }
 
 main(process.argv.slice(2)).then(
-  // Pings keep the connection to the core open, and with it the process.
+  // The open connection to the core would keep the process running.
   () => process.exit(0),
   (error: unknown) => {
-    const { text, status } = told(error)
+    const { text, status } = describeError(error)
     console.error(`admin: ${text}`)
     process.exit(status)
   },

@@ -1,7 +1,7 @@
 import { columns } from './usage.ts'
 
-/** A core's answer for people to read: each field on a line, each thing of a list below the one before. */
-export function readable(value: unknown): string {
+/** Formats an answer of a core for reading: one field per line. */
+export function formatValue(value: unknown): string {
   const rows = rowsOf(value, '')
   return rows.length === 0 ? '  nothing' : columns(rows)
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { Command, Flag, Group } from './command.ts'
 
-/** The command was not called as it can be. */
+/** The arguments are invalid. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
@@ -11,18 +11,18 @@ export interface Call {
   command: Command
   values: Record<string, string | boolean | (string | boolean)[] | undefined>
   json: boolean
-  /** Names the operation. */
+  /** Idempotency key of the operation. */
   key: string
 }
 
-/** What a name stands for. Errors: `UsageError` with the names that there are. */
+/** Returns the value of a name. Errors: `UsageError` that lists the allowed names. */
 export function oneOf<T>(flag: string, given: string, named: Record<string, T>): T {
   const found = Object.hasOwn(named, given) ? named[given] : undefined
   if (found === undefined) throw new UsageError(`--${flag} is one of ${Object.keys(named).join(', ')}`)
   return found
 }
 
-/** The command that the arguments ask for, or the help that they do. Errors: `UsageError`. */
+/** Parses the arguments to a command, or to a help text. Errors: `UsageError`. */
 export function readCall(args: string[], groups: Record<string, Group>): Call | { help: string } {
   const [groupName = '', commandName = '', ...rest] = args
   if (args.includes('--help') || groupName === '') return { help: helpFor(groups, groupName, commandName) }
@@ -46,10 +46,10 @@ function parseFlags(args: string[], flags: Record<string, Flag>) {
   }
 }
 
-/** Flags of every command. */
-const always: [string, string][] = [
-  ['--json', 'print what the core answered as JSON'],
-  ['--key …', 'names the operation: a change that is repeated with its key is made once, for 24 hours'],
+/** Flags of all commands. */
+const commonFlags: [string, string][] = [
+  ['--json', 'print the answer as JSON'],
+  ['--key …', 'idempotency key: a change that is repeated with its key within 24 hours is made once'],
 ]
 
 function helpFor(groups: Record<string, Group>, groupName: string, commandName: string): string {
@@ -59,7 +59,7 @@ function helpFor(groups: Record<string, Group>, groupName: string, commandName: 
       `--${name}${type === 'string' ? ' …' : ''}`,
       `${description}${required ? ' (required)' : ''}`,
     ])
-    const all = [...flags, ...always]
+    const all = [...flags, ...commonFlags]
     return `${command.summary}.\n\n  npm run admin -- ${groupName} ${commandName} [flags]\n\n${columns(all)}`
   }
   const shown = groups[groupName] ? { [groupName]: groups[groupName] } : groups
@@ -70,11 +70,11 @@ function helpFor(groups: Record<string, Group>, groupName: string, commandName: 
 
 ${columns(commands)}
 
---help after a command tells its flags. The core and the service token are taken from CORE_URL and SERVICE_TOKEN, or from
-DATA_DIR/demo.json on a machine that runs the demo.`
+Add --help to a command to see its flags. CORE_URL and SERVICE_TOKEN select the core and the service token; on a machine
+that runs the demo they default to those in DATA_DIR/demo.json.`
 }
 
-/** Rows of text in aligned columns. */
+/** Aligns rows of text in columns. */
 export function columns(rows: string[][]): string {
   const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)))
   return rows

@@ -1,6 +1,6 @@
 import type { Transport } from '@connectrpc/connect'
 
-/** A transport whose every call carries a service token, but for those made in somebody else's name. */
+/** Adds the service token to each call that has no `Authorization` header yet. */
 export function createAuthorizedTransport(transport: Transport, token: string): Transport {
   const authorize = (header: Parameters<Transport['unary']>[3]) => {
     const headers = new Headers(header)

@@ -7,10 +7,10 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { until } from '../test/support/until.ts'
 import { connectCores } from './connect-cores.ts'
 import { followCoreUrls } from './core-directory.ts'
-import type { Core } from './core-pool.ts'
+import type { CoreNode } from './core-pool.ts'
 import { parseCoreUrls } from './core-urls.ts'
 
-/** A server that answers `/livez`, on a loopback address, until it is told to fall silent. */
+/** A server on a loopback address that answers `/livez` until it is silenced. */
 async function startServer(address: string, port = 0) {
   const server: Http2Server = createServer()
   const sessions = new Set<ServerHttp2Session>()
@@ -46,13 +46,13 @@ async function startServer(address: string, port = 0) {
 function connect(urls: string[], addresses: () => string[] = () => []) {
   const { cores, stop } = connectCores({ urls, lookUp: async () => addresses(), lookUpEveryMs: 20 })
   onTestFinished(stop)
-  const present = new Set<Core>()
+  const present = new Set<CoreNode>()
   cores.follow({ added: (core) => present.add(core), removed: (core) => present.delete(core) })
   return { cores, urls: () => [...present].map(({ url }) => url).toSorted() }
 }
 
-describe('the entries of CORE_URLS', () => {
-  it('are http, https or, with a port, dns', () => {
+describe('CORE_URLS', () => {
+  it('accepts http and https URLs, and dns URLs with a port', () => {
     expect(parseCoreUrls('http://a:1, https://b ,dns://core:8090,')).toEqual([
       'http://a:1',
       'https://b',
@@ -64,8 +64,8 @@ describe('the entries of CORE_URLS', () => {
   })
 })
 
-describe('the cores behind a name', () => {
-  it('come and go with its addresses, while the others stay', async () => {
+describe('cores of a dns entry', () => {
+  it('follows the addresses of the name and keeps other entries', async () => {
     let addresses = ['127.0.0.1', '::1']
     const { urls } = connect(['http://fixed:1', 'dns://core:8090'], () => addresses)
     await until('both addresses', () => urls().length === 3)
@@ -75,7 +75,7 @@ describe('the cores behind a name', () => {
     expect(urls()).toEqual(['http://127.0.0.2:8090', 'http://[::1]:8090', 'http://fixed:1'])
   })
 
-  it('stay when the name service fails, or knows none', async () => {
+  it('keeps the cores if the look-up fails or returns no address', async () => {
     const answers = [['10.0.0.1'], undefined, [], ['10.0.0.2']]
     const seen: string[][] = []
     const stop = new AbortController()
@@ -97,7 +97,7 @@ describe('the cores behind a name', () => {
     expect(seen).toEqual([['http://10.0.0.1:1'], ['http://10.0.0.1:1'], ['http://10.0.0.1:1'], ['http://10.0.0.2:1']])
   })
 
-  it('are looked up at a pace of their own, not once for each call', async () => {
+  it('looks the name up at an interval, not per call', async () => {
     let asked = 0
     const { cores, urls } = connect(['dns://core:8090'], () => [`127.0.0.${1 + Math.min(asked++, 0)}`])
     await until('the address', () => urls().length === 1)
@@ -110,7 +110,7 @@ describe('the cores behind a name', () => {
     expect(asked - before).toBeLessThan(100)
   })
 
-  it('are left with their calls ended, and their connection then closed', async () => {
+  it('closes the connection of a removed core after its calls end', async () => {
     const server = await startServer('127.0.0.1')
     let addresses = ['127.0.0.1']
     const { cores, urls } = connect([`dns://core:${server.port}`], () => addresses)
@@ -121,7 +121,7 @@ describe('the cores behind a name', () => {
       () => 'answered',
     )
     addresses = ['127.0.0.9']
-    await until('it to be gone', () => !urls().includes(`http://127.0.0.1:${server.port}`))
+    await until('the core to be removed', () => !urls().includes(`http://127.0.0.1:${server.port}`))
     await delay(600)
     expect(server.open()).toBe(1)
     ending.resolve('answered')
@@ -130,8 +130,8 @@ describe('the cores behind a name', () => {
   })
 })
 
-describe('a core that falls silent with its connection open', () => {
-  it('is cut off where another one is there, asked for a sign of life, and taken back when it gives one', async () => {
+describe('health watch of a silent core', () => {
+  it('cuts the connection if another core answers, probes on, and restores the core when it answers', async () => {
     const [silent, other] = [await startServer('127.0.0.1'), await startServer('127.0.0.1')]
     const urls = [silent, other].map(({ port }) => `http://127.0.0.1:${port}`)
     const { cores } = connect(urls)
@@ -148,7 +148,7 @@ describe('a core that falls silent with its connection open', () => {
       ).toBe(urls[1])
     silent.silence(false)
     const asked = new Set<string>()
-    await until('it to be asked again', async () => {
+    await until('the next call to the core', async () => {
       asked.add(
         await cores.call(
           async ({ url }) => url,
@@ -159,11 +159,12 @@ describe('a core that falls silent with its connection open', () => {
     })
   })
 
-  it('leaves no timer behind that would end the process', async () => {
+  it('leaves no timer that throws after the cut', async () => {
     const [silent, other] = [await startServer('127.0.0.1'), await startServer('127.0.0.1')]
     const { cores } = connect([silent, other].map(({ port }) => `http://127.0.0.1:${port}`))
     await until('both connections', () => silent.open() === 1 && other.open() === 1)
-    // Calls that are open when their connection is cut: an uncaught exception within 10 s fails the test.
+    // Calls that are open when their connection is cut: an uncaught exception within 10 s fails the
+    // test.
     silent.silence(true)
     cores.follow({
       added({ transport, url }) {
@@ -182,7 +183,7 @@ describe('a core that falls silent with its connection open', () => {
     expect(silent.open()).toBe(1)
   })
 
-  it('keeps its connection where it is the only one', async () => {
+  it('keeps the connection of the only core', async () => {
     const server = await startServer('127.0.0.1')
     connect([`http://127.0.0.1:${server.port}`])
     await until('a connection', () => server.open() === 1)
@@ -191,7 +192,7 @@ describe('a core that falls silent with its connection open', () => {
     expect([server.open(), server.connections()]).toEqual([1, 1])
   })
 
-  it('is asked one question at a time, more and more seldom', async () => {
+  it('sends one probe at a time, at growing intervals', async () => {
     const server = await startServer('127.0.0.1')
     let open = 0
     let most = 0

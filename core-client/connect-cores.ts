@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { TlsFiles } from '../platform/tls/tls-files.ts'
 import { type CoreLookup, followCoreUrls } from './core-directory.ts'
 import { watchCore } from './core-health.ts'
-import { type Core, type CorePool, createCorePool } from './core-pool.ts'
+import { type CoreNode, type CorePool, createCorePool } from './core-pool.ts'
 import { type CoreTransport, createCoreTransport } from './core-transport.ts'
 
-/** How long calls may go on on a core that its directory no longer names. */
-const DRAIN_WITHIN_MS = 30_000
-const DRAIN_LOOK_MS = 250
+/** How long calls may finish on a core that was removed from the directory. */
+const DRAIN_TIMEOUT_MS = 30_000
+const DRAIN_POLL_MS = 250
 
 export interface ConnectedCores {
   cores: CorePool
@@ -15,14 +15,14 @@ export interface ConnectedCores {
 }
 
 interface Connected {
-  core: Core & { transport: CoreTransport }
-  gone: AbortController
+  core: CoreNode & { transport: CoreTransport }
+  removed: AbortController
 }
 
-/** The cores that `CORE_URLS` names, each with its connection, from now on until it is stopped. */
+/** Connects to the cores of `CORE_URLS` and follows changes until `stop` is called. */
 export function connectCores(options: {
   urls: readonly string[]
-  /** Of cores with https. */
+  /** Certificates for cores with https. */
   tls?: TlsFiles | undefined
   lookUp?: CoreLookup
   lookUpEveryMs?: number
@@ -34,17 +34,17 @@ export function connectCores(options: {
   const connected = new Map<string, Connected>()
 
   function connect(url: string): void {
-    const gone = new AbortController()
+    const removed = new AbortController()
     const core = { url, transport: createCoreTransport(url, options.tls), isWatched: true }
-    connected.set(url, { core, gone })
-    void watchCore({ core, cores, random, signal: AbortSignal.any([gone.signal, stopped.signal]) })
+    connected.set(url, { core, removed })
+    void watchCore({ core, cores, random, signal: AbortSignal.any([removed.signal, stopped.signal]) })
   }
 
-  async function drain(url: string, { core, gone }: Connected): Promise<void> {
+  async function drain(url: string, { core, removed }: Connected): Promise<void> {
     connected.delete(url)
-    gone.abort()
-    const deadline = Date.now() + DRAIN_WITHIN_MS
-    do await delay(DRAIN_LOOK_MS, undefined, { ref: false })
+    removed.abort()
+    const deadline = Date.now() + DRAIN_TIMEOUT_MS
+    do await delay(DRAIN_POLL_MS, undefined, { ref: false })
     while (cores.inFlight(core) > 0 && Date.now() < deadline)
     core.transport.cut()
   }

@@ -8,9 +8,9 @@ const lookUpByName: CoreLookup = async (hostname) =>
   (await systemLookup(hostname, { all: true })).map(({ address }) => address)
 
 /**
- * The addresses behind the entries of `CORE_URLS`: those of http and https as they are, and for `dns://core:8090` one
- * `http://ADDRESS:8090` for each address of the name, looked up again every `everyMs`, give or take a quarter. A look-up
- * that fails changes nothing, so that an outage of the name service takes no core away.
+ * Resolves the entries of `CORE_URLS` and reports hasNames. `http` and `https` URLs stay as they
+ * are. `dns://core:8090` becomes one `http://ADDRESS:8090` per address, looked up every `everyMs` ±
+ * 25 %. A failed look-up keeps the known addresses, so that a DNS outage removes no core.
  */
 export async function followCoreUrls(options: {
   urls: readonly string[]
@@ -22,7 +22,7 @@ export async function followCoreUrls(options: {
 }): Promise<void> {
   const { urls, lookUp = lookUpByName, everyMs = 2_000, random = Math.random, onUrls, signal } = options
   const found = new Map<string, string[]>()
-  const changes = urls.some(isName)
+  const hasNames = urls.some(isName)
 
   for (;;) {
     await Promise.all(
@@ -38,7 +38,7 @@ export async function followCoreUrls(options: {
     )
     if (signal.aborted) return
     onUrls([...new Set(urls.flatMap((url) => (isName(url) ? (found.get(url) ?? []) : [url])))])
-    if (!changes) return
+    if (!hasNames) return
     await delay(everyMs * (0.75 + random() / 2), undefined, { signal }).catch(() => {})
   }
 }

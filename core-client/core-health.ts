@@ -1,42 +1,49 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Core, CorePool } from './core-pool.ts'
+import type { CoreNode, CorePool } from './core-pool.ts'
 import type { CoreTransport } from './core-transport.ts'
 
 const PROBE_EVERY_MS = 250
-const PROBE_AT_LEAST_EVERY_MS = 1_000
+const PROBE_MAX_EVERY_MS = 1_000
 const SLICE_MS = 50
-/** Half a second without an answer. */
+/** Slices without an answer until a core counts as silent: 500 ms. */
 const SILENT_SLICES = 10
-/** Before another one is believed to do better: on a machine that is short of time all are slow. */
-const OTHERS_WITHIN_MS = 350
-/** How long a sole core may be silent. */
+/**
+ * A connection is cut only if another core answered this recently: under load all cores are slow.
+ */
+const OTHER_ALIVE_WITHIN_MS = 350
+/** How long the only core may be silent. */
 const SOLE_SILENT_MS = 15_000
 
 /**
- * Asks a core for a sign of life until the signal ends it, one question at a time, less often while it does not answer. One that
- * stays silent for half a second is left aside; where another core has just answered the connection is cut, so that
- * what waits on it goes there. A sole core is given 15 seconds: to ask it again would not make it faster.
+ * Probes a core until the signal aborts, one probe at a time, less often while it does not answer.
+ *
+ * If a core is silent for 500 ms and another core has just answered, the pool skips it and its
+ * connection is cut, so that its calls fail over. The only core gets 15 s, because there is no
+ * other to call.
  */
 export async function watchCore(options: {
-  core: Core & { transport: CoreTransport }
+  core: CoreNode & { transport: CoreTransport }
   cores: CorePool
   random: () => number
   signal: AbortSignal
 }): Promise<void> {
   const { core, cores, random, signal } = options
   let pauseMs = PROBE_EVERY_MS
-  let heardAt = performance.now()
+  let lastAnswerAt = performance.now()
   for (;;) {
     await delay(pauseMs * (0.75 + random() / 2), undefined, { signal }).catch(() => {})
     if (signal.aborted) return
-    const outcome = await ask(core)
+    const outcome = await probe(core)
     if (signal.aborted) return
-    pauseMs = outcome === 'alive' ? PROBE_EVERY_MS : Math.min(PROBE_AT_LEAST_EVERY_MS, pauseMs * 2)
-    if (outcome !== 'silent') heardAt = performance.now()
-    if (outcome === 'alive') cores.revive(core)
-    else if (outcome === 'dead') cores.setAside(core)
-    else if (cores.hasAnother(core, Date.now() - OTHERS_WITHIN_MS) || performance.now() - heardAt >= SOLE_SILENT_MS) {
-      cores.setAside(core)
+    pauseMs = outcome === 'alive' ? PROBE_EVERY_MS : Math.min(PROBE_MAX_EVERY_MS, pauseMs * 2)
+    if (outcome !== 'silent') lastAnswerAt = performance.now()
+    if (outcome === 'alive') cores.markAlive(core)
+    else if (outcome === 'dead') cores.markFailed(core)
+    else if (
+      cores.hasOtherAlive(core, Date.now() - OTHER_ALIVE_WITHIN_MS) ||
+      performance.now() - lastAnswerAt >= SOLE_SILENT_MS
+    ) {
+      cores.markFailed(core)
       core.transport.cut()
     }
   }
@@ -44,10 +51,10 @@ export async function watchCore(options: {
 
 type Outcome = 'alive' | 'dead' | 'silent'
 
-/** In short waits: a process that itself stood still must not take that for the core's silence. */
-async function ask({ transport }: { transport: CoreTransport }): Promise<Outcome> {
-  const question = new AbortController()
-  const answer = transport.probe(question.signal).then(
+/** Waits in short slices, so that a pause of this process does not count as silence of the core. */
+async function probe({ transport }: { transport: CoreTransport }): Promise<Outcome> {
+  const timeout = new AbortController()
+  const answer = transport.probe(timeout.signal).then(
     (): Outcome => 'alive',
     (): Outcome => 'dead',
   )
@@ -58,6 +65,6 @@ async function ask({ transport }: { transport: CoreTransport }): Promise<Outcome
     }
     return 'silent'
   } finally {
-    question.abort()
+    timeout.abort()
   }
 }

@@ -1,23 +1,23 @@
 import type { Transport } from '@connectrpc/connect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Core, createCorePool, type Failure, OutOfReachError } from './core-pool.ts'
+import { type CoreNode, createCorePool, type Failure, OutOfReachError } from './core-pool.ts'
 
-const coreNamed = (name: string): Core => ({ url: `http://${name}`, transport: {} as Transport })
+const coreNamed = (name: string): CoreNode => ({ url: `http://${name}`, transport: {} as Transport })
 const [a, b, c] = [coreNamed('a'), coreNamed('b'), coreNamed('c')]
 const down = () => Promise.reject(new Error('down'))
 const as = (failure: Failure) => () => failure
 
-function startPool(cores: Core[]) {
+function startPool(cores: CoreNode[]) {
   let now = 0
   const pool = createCorePool({ cores, now: () => now, random: () => 0.5 })
   return { pool, pass: (ms: number) => (now += ms) }
 }
 
-/** Which cores are asked, in this order, by a call that each of them fails. */
-async function asked(pool: ReturnType<typeof createCorePool>, failure: Failure = 'repeatable'): Promise<string[]> {
+/** Returns the cores that a call tries in order, when each of them fails. */
+async function triedUrls(pool: ReturnType<typeof createCorePool>, failure: Failure = 'repeatable'): Promise<string[]> {
   const urls: string[] = []
-  const attempt = ({ url }: Core) => {
+  const attempt = ({ url }: CoreNode) => {
     urls.push(url)
     return down()
   }
@@ -25,15 +25,15 @@ async function asked(pool: ReturnType<typeof createCorePool>, failure: Failure =
   return urls
 }
 
-describe('a pool of cores', () => {
-  it('gives each idle core its turn', async () => {
+describe('core pool', () => {
+  it('uses idle cores in turn', async () => {
     const { pool } = startPool([a, b, c])
     const urls = []
     for (let call = 0; call < 6; call++) urls.push(await pool.call(async ({ url }) => url, as('answered')))
     expect(urls.toSorted()).toEqual([a, a, b, b, c, c].map(({ url }) => url))
   })
 
-  it('prefers the one with fewer calls in flight', async () => {
+  it('prefers the core with fewer calls in flight', async () => {
     const { pool } = startPool([a, b])
     const hanging = Promise.withResolvers<void>()
     const first = pool.call(async (core) => {
@@ -43,61 +43,61 @@ describe('a pool of cores', () => {
     const later = await Promise.all(Array.from({ length: 4 }, () => pool.call(async ({ url }) => url, as('answered'))))
     hanging.resolve()
     const busy = await first
-    // Four at once: they go to the other one until both are as busy.
+    // Four concurrent calls go to the other core until both are equally busy.
     expect(later.filter((url) => url === busy.url).length).toBeLessThan(3)
     expect([pool.inFlight(a), pool.inFlight(b)]).toEqual([0, 0])
   })
 
-  it('asks each once where the call may be repeated, and the first alone where it may not', async () => {
+  it('tries each core once for a repeatable failure, and only the first for a lost call', async () => {
     const all = [a, b, c].map(({ url }) => url)
-    expect((await asked(startPool([a, b, c]).pool)).toSorted()).toEqual(all)
-    expect(await asked(startPool([a, b, c]).pool, 'lost')).toHaveLength(1)
-    expect(await asked(startPool([a, b, c]).pool, 'answered')).toHaveLength(1)
+    expect((await triedUrls(startPool([a, b, c]).pool)).toSorted()).toEqual(all)
+    expect(await triedUrls(startPool([a, b, c]).pool, 'lost')).toHaveLength(1)
+    expect(await triedUrls(startPool([a, b, c]).pool, 'answered')).toHaveLength(1)
   })
 
-  it('passes on what a core answered, and says otherwise that none is within reach', async () => {
+  it('rethrows an error that a core answered, else throws OutOfReachError', async () => {
     const { pool } = startPool([a])
     await expect(pool.call(down, as('answered'))).rejects.toThrow('down')
     await expect(pool.call(down, as('lost'))).rejects.toThrow(OutOfReachError)
-    await expect(pool.call(down, as('lost'))).rejects.toThrow('no core within reach')
+    await expect(pool.call(down, as('lost'))).rejects.toThrow('no core reachable')
     await expect(createCorePool({}).call(down, as('lost'))).rejects.toThrow(OutOfReachError)
   })
 
-  it('tries a core that failed with one call alone, later each time', async () => {
+  it('retries a failed core with a single call and growing pauses', async () => {
     const { pool, pass } = startPool([a])
-    expect(await asked(pool)).toEqual([a.url])
-    expect(await asked(pool)).toEqual([])
+    expect(await triedUrls(pool)).toEqual([a.url])
+    expect(await triedUrls(pool)).toEqual([])
     pass(200)
-    const trials = await Promise.all(Array.from({ length: 50 }, () => asked(pool)))
+    const trials = await Promise.all(Array.from({ length: 50 }, () => triedUrls(pool)))
     expect(trials.flat()).toEqual([a.url])
     pass(200)
-    expect(await asked(pool)).toEqual([])
+    expect(await triedUrls(pool)).toEqual([])
     pass(2_000)
-    expect(await asked(pool)).toEqual([a.url])
+    expect(await triedUrls(pool)).toEqual([a.url])
   })
 
-  it('asks one that was seen alive again at once', async () => {
+  it('uses a core again at once after markAlive', async () => {
     const { pool } = startPool([a])
-    await asked(pool)
-    pool.revive(a)
+    await triedUrls(pool)
+    pool.markAlive(a)
     expect(await pool.call(async ({ url }) => url, as('answered'))).toBe(a.url)
   })
 
-  it('tells its followers who came and who went, and lets calls under way end', async () => {
+  it('reports added and removed cores to followers and lets running calls finish', async () => {
     const { pool } = startPool([a, b])
-    const told: string[] = []
-    pool.follow({ added: ({ url }) => told.push(`+${url}`), removed: ({ url }) => told.push(`-${url}`) })
+    const reported: string[] = []
+    pool.follow({ added: ({ url }) => reported.push(`+${url}`), removed: ({ url }) => reported.push(`-${url}`) })
     const hanging = Promise.withResolvers<string>()
     const call = pool.call(() => hanging.promise, as('answered'))
     pool.replace([c])
-    expect(told).toEqual(['+http://a', '+http://b', '+http://c', '-http://a', '-http://b'])
+    expect(reported).toEqual(['+http://a', '+http://b', '+http://c', '-http://a', '-http://b'])
     expect(pool.inFlight(a) + pool.inFlight(b)).toBe(1)
     hanging.resolve('done')
     expect(await call).toBe('done')
-    expect(await asked(pool)).toEqual([c.url])
+    expect(await triedUrls(pool)).toEqual([c.url])
   })
 
-  it('never asks a core twice for one call, nor one that has left, whatever happens', async () => {
+  it('never tries a core twice per call or after its removal, for any sequence of events', async () => {
     const step = fc.oneof(
       fc.record({ do: fc.constant('replace' as const), cores: fc.uniqueArray(fc.constantFrom(a, b, c)) }),
       fc.record({ do: fc.constant('call' as const), fails: fc.subarray([a, b, c]) }),
@@ -113,8 +113,8 @@ describe('a pool of cores', () => {
             present = each.cores
             pool.replace(present)
           } else {
-            const tried: Core[] = []
-            const attempt = async (core: Core) => {
+            const tried: CoreNode[] = []
+            const attempt = async (core: CoreNode) => {
               tried.push(core)
               if (each.fails.includes(core)) throw new Error('down')
             }

@@ -3,55 +3,63 @@ import type { Transport } from '@connectrpc/connect'
 const SKIP_MIN_MS = 200
 const SKIP_MAX_MS = 2_000
 
-/** A core within reach of this process. */
-export interface Core {
-  /** Where it is: `http://10.0.0.7:8090`. What tells it from the others. */
+/** One core as its clients see it. */
+export interface CoreNode {
+  /** Identifies the core: `http://10.0.0.7:8090`. */
   readonly url: string
   readonly transport: Transport
-  /** Somebody looks after it and says when it is alive again. */
+  /** A health watcher probes it and calls `markAlive` and `markFailed`. */
   readonly isWatched?: boolean
 }
 
 /**
- * What a failed call says. `answered`: the core's own word, final. `abandoned`: nothing about the core, final too. Out of
- * reach are those of `repeatable`, which another core may be asked for, and of `lost`, where nobody knows whether it arrived.
+ * Class of a failed call.
+ *
+ * - `answered`: an error that the core answered; final
+ * - `abandoned`: the caller cancelled or the deadline passed; final
+ * - `repeatable`: the core was unreachable, and another core may be called
+ * - `lost`: the core was unreachable, but the call may have arrived; must not be repeated
  */
 export type Failure = 'answered' | 'abandoned' | 'repeatable' | 'lost'
 
-/** No core within reach took the call. */
+/** No core was reachable for the call. */
 export class OutOfReachError extends Error {
   override readonly name = 'OutOfReachError'
 }
 
 export interface PoolFollower {
-  added(core: Core): void
-  removed(core: Core): void
+  added(core: CoreNode): void
+  removed(core: CoreNode): void
 }
 
-/** The cores that a process has to choose from, and how they do. */
+/** All cores of a process, with their health and load. */
 export interface CorePool {
   /**
-   * Makes a call on one core after another until one takes it, beginning with the less busy of two: the one whose turn it is, and another at random. One out of
-   * reach is left aside until it was seen alive; where nobody watches it, for a short while, longer each time up to two
-   * seconds, and is then tried by one call alone.
-   * Errors: what the call failed with, where `judge` says that it is final; else `OutOfReachError`.
+   * Tries cores one after another until one answers. Prefers the less busy of two: the next in turn
+   * and a random one. An unreachable core is skipped until its watcher marks it alive. Without a
+   * watcher it is skipped with backoff of up to 2 s, and then tried by a single call.
+   *
+   * @throws the error of the call if `classify` says that it is final, else `OutOfReachError`
    */
-  call<Answer>(attempt: (core: Core) => Promise<Answer>, judge: (reason: unknown) => Failure): Promise<Answer>
-  /** From now on these are the cores. Those that stay are known as before; calls on those that go may still end. */
-  replace(cores: readonly Core[]): void
-  /** Is told of each core, those that are there already too. */
+  call<Answer>(attempt: (core: CoreNode) => Promise<Answer>, classify: (reason: unknown) => Failure): Promise<Answer>
+  /**
+   * Replaces the cores. Remaining cores keep their state, and calls on removed cores may finish.
+   */
+  replace(cores: readonly CoreNode[]): void
+  /** Reports added and removed cores. Present cores are reported as added. */
   follow(follower: PoolFollower): void
-  setAside(core: Core): void
-  /** It was seen alive, so that it is asked again at once. */
-  revive(core: Core): void
-  /** Whether a core besides this one is in good health, and was seen alive since then (milliseconds since 1970). */
-  hasAnother(core: Core, since: number): boolean
-  /** Calls that it is at. */
-  inFlight(core: Core): number
+  /** Skips the core until it is alive again. */
+  markFailed(core: CoreNode): void
+  /** Allows calls to the core again. */
+  markAlive(core: CoreNode): void
+  /** Whether another healthy core was alive after `since` (milliseconds since 1970). */
+  hasOtherAlive(core: CoreNode, since: number): boolean
+  /** Number of running calls on the core. */
+  inFlight(core: CoreNode): number
 }
 
 interface Member {
-  core: Core
+  core: CoreNode
   inFlight: number
   failures: number
   aliveAt: number
@@ -60,76 +68,76 @@ interface Member {
 }
 
 export function createCorePool(options: {
-  cores?: readonly Core[]
+  cores?: readonly CoreNode[]
   now?: () => number
   random?: () => number
 }): CorePool {
   const { now = Date.now, random = Math.random } = options
-  const known = new WeakMap<Core, Member>()
+  const known = new WeakMap<CoreNode, Member>()
   const followers: PoolFollower[] = []
   let members: Member[] = []
   let turn = 0
 
-  function memberOf(core: Core): Member {
+  function memberOf(core: CoreNode): Member {
     const member = known.get(core) ?? { core, inFlight: 0, failures: 0, aliveAt: 0, skipUntil: 0, onTrial: false }
     known.set(core, member)
     return member
   }
 
-  function mayBeAsked({ core, failures, onTrial, skipUntil }: Member): boolean {
+  function isAvailable({ core, failures, onTrial, skipUntil }: Member): boolean {
     return failures === 0 || (!core.isWatched && !onTrial && skipUntil <= now())
   }
 
-  function choose(asked: ReadonlySet<Member>): Member | undefined {
-    const free = members.filter((member) => !asked.has(member) && mayBeAsked(member))
-    const place = turn++ % free.length
-    const one = free[place]
-    const other = free[(place + 1 + Math.floor(random() * (free.length - 1))) % free.length]
-    return one !== undefined && other !== undefined && other.inFlight < one.inFlight ? other : one
+  function choose(tried: ReadonlySet<Member>): Member | undefined {
+    const free = members.filter((member) => !tried.has(member) && isAvailable(member))
+    const index = turn++ % free.length
+    const next = free[index]
+    const other = free[(index + 1 + Math.floor(random() * (free.length - 1))) % free.length]
+    return next !== undefined && other !== undefined && other.inFlight < next.inFlight ? other : next
   }
 
-  function leaveAside(member: Member): void {
+  function recordFailure(member: Member): void {
     const pause = Math.min(SKIP_MAX_MS, SKIP_MIN_MS * 2 ** member.failures)
     member.skipUntil = now() + pause * (0.5 + random() / 2)
     member.failures = Math.min(member.failures + 1, 10)
   }
 
-  function heal(member: Member): void {
+  function recordSuccess(member: Member): void {
     member.aliveAt = now()
     member.failures = 0
     member.skipUntil = 0
   }
 
-  function replace(cores: readonly Core[]): void {
-    const gone = members.filter(({ core }) => !cores.includes(core))
+  function replace(cores: readonly CoreNode[]): void {
+    const removed = members.filter(({ core }) => !cores.includes(core))
     const before = members
     members = cores.map(memberOf)
     for (const member of members) {
       if (!before.includes(member)) for (const follower of followers) follower.added(member.core)
     }
-    for (const { core } of gone) for (const follower of followers) follower.removed(core)
+    for (const { core } of removed) for (const follower of followers) follower.removed(core)
   }
 
   replace(options.cores ?? [])
 
   return {
-    async call(attempt, judge) {
-      const asked = new Set<Member>()
+    async call(attempt, classify) {
+      const tried = new Set<Member>()
       let cause: unknown
-      for (let member = choose(asked); member !== undefined; member = choose(asked)) {
-        asked.add(member)
+      for (let member = choose(tried); member !== undefined; member = choose(tried)) {
+        tried.add(member)
         const isTrial = member.failures > 0
         member.onTrial ||= isTrial
         member.inFlight++
         try {
           const answer = await attempt(member.core)
-          heal(member)
+          recordSuccess(member)
           return answer
         } catch (reason) {
-          const failure = judge(reason)
-          if (failure === 'answered') heal(member)
+          const failure = classify(reason)
+          if (failure === 'answered') recordSuccess(member)
           if (failure === 'answered' || failure === 'abandoned') throw reason
-          leaveAside(member)
+          recordFailure(member)
           cause = reason
           if (failure === 'lost') break
         } finally {
@@ -137,16 +145,16 @@ export function createCorePool(options: {
           if (isTrial) member.onTrial = false
         }
       }
-      throw new OutOfReachError('no core within reach', { cause })
+      throw new OutOfReachError('no core reachable', { cause })
     },
     replace,
     follow(follower) {
       followers.push(follower)
       for (const { core } of members) follower.added(core)
     },
-    setAside: (core) => leaveAside(memberOf(core)),
-    revive: (core) => heal(memberOf(core)),
-    hasAnother: (core, since) =>
+    markFailed: (core) => recordFailure(memberOf(core)),
+    markAlive: (core) => recordSuccess(memberOf(core)),
+    hasOtherAlive: (core, since) =>
       members.some((member) => member.core !== core && member.failures === 0 && member.aliveAt >= since),
     inFlight: (core) => memberOf(core).inFlight,
   }

@@ -1,13 +1,13 @@
 import { createTlsFiles, type TlsFiles } from '../platform/tls/tls-files.ts'
 
-/** The settings of whoever calls the cores: paths of PEM files, empty for none. */
+/** TLS settings of a client of the cores: paths of PEM files, or empty. */
 export interface CoreTlsSettings {
   CORE_CA: string
   CLIENT_CERT: string
   CLIENT_KEY: string
 }
 
-/** What those files hold, undefined where none is named. Errors: throws where one cannot be used. */
+/** Loads the files. Returns undefined if no path is set. Throws if a file is invalid. */
 export function coreTlsFiles({
   CORE_CA: ca,
   CLIENT_CERT: cert,

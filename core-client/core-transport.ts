@@ -8,15 +8,17 @@ const WINDOW_BYTES = 4 * 1024 * 1024
 
 /** A transport to one core, over one connection. */
 export interface CoreTransport extends Transport {
-  /** Resolves when the core answers on this connection, which is opened where there is none. Errors: rejects when it does not. */
+  /**
+   * Resolves when the core answers on this connection, and opens it if needed. Rejects on failure.
+   */
   probe(signal: AbortSignal): Promise<void>
-  /** Breaks the connection off, and with it all calls that are under way: they fail as `unavailable`. */
+  /** Closes the connection. Its running calls fail with `unavailable`. */
   cut(): void
 }
 
 /**
- * A transport to one core: the Connect protocol over one HTTP/2 connection. With certificates that change, new calls go
- * over a new connection; what runs on the one before ends there.
+ * Creates a transport that speaks the Connect protocol over one HTTP/2 connection. After
+ * certificates change, new calls use a new connection, and running calls finish on the old one.
  */
 export function createCoreTransport(baseUrl: string, tls?: TlsFiles): CoreTransport {
   let material = tls?.current()
@@ -42,7 +44,7 @@ export function createCoreTransport(baseUrl: string, tls?: TlsFiles): CoreTransp
 function connectTransport(baseUrl: string, material: TlsMaterial = {}): CoreTransport {
   const connection = new Http2SessionManager(
     baseUrl,
-    // No pings of its own: those go on after a connection that was cut, and throw. `probe` finds a dead core.
+    // No pings: they continue after `cut` and throw. `probe` detects a dead core.
     {},
     { settings: { initialWindowSize: WINDOW_BYTES }, ...material },
   )
@@ -50,7 +52,7 @@ function connectTransport(baseUrl: string, material: TlsMaterial = {}): CoreTran
     baseUrl,
     httpVersion: '2',
     useBinaryFormat: true,
-    // Compression between the two costs more than it saves.
+    // Compression costs more CPU time than it saves.
     acceptCompression: [],
     readMaxBytes: MESSAGE_MAX_BYTES,
     writeMaxBytes: MESSAGE_MAX_BYTES,

@@ -1,11 +1,11 @@
 export const CORE_URLS_DESCRIPTION =
-  'Cores, separated by commas; `dns://core:8090` is each address that the name has, looked up again and again.'
+  'Cores, separated by commas. `dns://core:8090` stands for every address of the name, looked up regularly.'
 
-/** What `CORE_URLS` may be, for the message that says so. */
+/** Rule for `CORE_URLS`, for error messages. */
 export const CORE_URLS_RULE =
-  'must be one or more http, https or dns URLs without user info, separated by commas, those of dns with a port: dns://core:8090'
+  'must be one or more http, https or dns URLs without user info, separated by commas; dns URLs need a port, like dns://core:8090'
 
-/** The entries of `CORE_URLS`; undefined where one of them is not allowed. */
+/** Returns the entries of `CORE_URLS`, or undefined if one is invalid. */
 export function parseCoreUrls(list: string): string[] | undefined {
   const urls = list
     .split(',')

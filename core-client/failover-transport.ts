@@ -6,12 +6,14 @@ import { errorInfoOf } from './error-info.ts'
 import { systemCodes, wasNeverSent } from './system-codes.ts'
 
 /**
- * One transport over several cores, each call on one of them. A call that a core could not take goes to the next one, if it
- * was never sent or its method is idempotent by its proto; with no core left it fails with `unavailable`. What a core itself
- * answered, an error with the public detail, is final. A call with a stream stays on its core: it goes to the next one only
- * while nothing of the stream has been taken.
+ * Creates one transport over several cores, with failover.
  *
- * @param deadlineMs for each call that names none
+ * - A unary call goes to the next core if it was never sent or its method is idempotent.
+ * - A streaming call goes to the next core only while nothing of its input was read.
+ * - An error that a core answered with the public detail is final.
+ * - If no core is left, the call fails with `unavailable`.
+ *
+ * @param deadlineMs deadline of calls without a timeout
  */
 export function createFailoverTransport({ cores, deadlineMs }: { cores: CorePool; deadlineMs: number }): Transport {
   return {
@@ -19,23 +21,24 @@ export function createFailoverTransport({ cores, deadlineMs }: { cores: CorePool
       cores
         .call(
           ({ transport }) => transport.unary(method, signal, timeoutMs, header, input, values),
-          (reason) => judge(reason, signal, method),
+          (reason) => classify(reason, signal, method),
         )
         .catch(asUnavailable),
 
     stream(method, signal, timeoutMs = deadlineMs, header, input, values) {
       let begun = false
-      async function* watched() {
+      async function* trackedInput() {
         begun = true
         yield* input
       }
       return cores
         .call(
-          ({ transport }) => transport.stream(method, signal, timeoutMs, header, watched(), values),
+          ({ transport }) => transport.stream(method, signal, timeoutMs, header, trackedInput(), values),
           (reason) => {
-            const failure = judge(reason, signal)
-            // Once it has begun it may as well be the sender who broke off: no reason to leave the core aside.
-            if (begun && failure !== 'answered') throw new OutOfReachError('stream broken off', { cause: reason })
+            const failure = classify(reason, signal)
+            // After the stream began, the sender may have caused the failure, so the core stays
+            // available.
+            if (begun && failure !== 'answered') throw new OutOfReachError('stream interrupted', { cause: reason })
             return failure
           },
         )
@@ -44,7 +47,7 @@ export function createFailoverTransport({ cores, deadlineMs }: { cores: CorePool
   }
 }
 
-function judge(reason: unknown, signal: AbortSignal | undefined, method?: DescMethod): Failure {
+function classify(reason: unknown, signal: AbortSignal | undefined, method?: DescMethod): Failure {
   const error = ConnectError.from(reason)
   if (signal?.aborted || error.code === Code.DeadlineExceeded) return 'abandoned'
   if (!isOutOfReach(error)) return 'answered'
@@ -60,5 +63,5 @@ function isOutOfReach(error: ConnectError): boolean {
 
 function asUnavailable(reason: unknown): never {
   if (!(reason instanceof OutOfReachError)) throw reason
-  throw new ConnectError('core out of reach', Code.Unavailable, undefined, undefined, reason.cause)
+  throw new ConnectError('core unreachable', Code.Unavailable, undefined, undefined, reason.cause)
 }

@@ -7,18 +7,20 @@ const NEVER_SENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** Whether an error, or what lies behind it, says that there was no connection to send anything on. */
+/**
+ * Whether the error or one of its causes shows that no connection was made, so nothing was sent.
+ */
 export function wasNeverSent(error: unknown): boolean {
   return systemCodes(error).some((code) => NEVER_SENT.has(code))
 }
 
-/** Node's own error codes, of the error and of what lies behind it. */
+/** Returns Node's error codes of the error and its causes. */
 export function systemCodes(error: unknown): string[] {
   const codes: string[] = []
   let cause = error
   for (let depth = 0; cause instanceof Error && depth < 6; depth++) {
     if ('code' in cause && typeof cause.code === 'string') codes.push(cause.code)
-    // Node tries IPv6 and IPv4 and reports both failures as one.
+    // Node tries IPv6 and IPv4 and reports both failures as one error.
     if (cause instanceof AggregateError) {
       for (const each of cause.errors) if (typeof each?.code === 'string') codes.push(each.code)
     }

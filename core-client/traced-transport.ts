@@ -1,7 +1,7 @@
 import type { Transport } from '@connectrpc/connect'
 import { inSpan, SpanKind, traceparentOf } from '../platform/observability/tracing.ts'
 
-/** A transport whose unary calls are spans, which the other side goes on with. */
+/** Traces unary calls and propagates the trace to the core. */
 export function createTracedTransport(transport: Transport): Transport {
   return {
     stream: transport.stream,

@@ -1,6 +1,6 @@
 import { envSchema } from 'env-schema'
 import Type, { type Static } from 'typebox'
-import { createAddressJudge } from '../platform/addresses/addresses.ts'
+import { createAddressCheck } from '../platform/addresses/addresses.ts'
 import { metricsSettings } from '../platform/observability/config.ts'
 
 /** The core's settings: environment variables, with their defaults. docs/settings.md is checked against it. */
@@ -286,7 +286,7 @@ function checkTogether(config: CoreConfig): CoreConfig {
     throw new SettingError('CORE_TLS_CERT and CORE_TLS_KEY are needed together')
   if (config.CORE_TLS_CA && !config.CORE_TLS_CERT) throw new SettingError('CORE_TLS_CA needs CORE_TLS_CERT')
   try {
-    createAddressJudge({ allowedCidrs: allowedCidrs(config) })
+    createAddressCheck({ allowedCidrs: allowedCidrs(config) })
   } catch {
     throw new SettingError('DELIVERY_ALLOWED_CIDRS must be address ranges like 10.1.0.0/16, separated by commas')
   }

@@ -18,13 +18,13 @@ export interface DeliveryOptions {
   cores: CorePool
   logger: Logger
   metrics?: DeliveryMetrics
-  /** Names' addresses; the machine's own name service unless a test says otherwise. */
+  /** Defaults to the name service of the machine; replaced in tests. */
   lookup?: Lookup
-  /** Authorities to trust instead of Node's, in PEM; for tests. */
+  /** Authorities to trust instead of Node's, in PEM. For tests. */
   ca?: string
 }
 
-/** A delivery worker over its cores. It has no database and no secret but its service token. */
+/** Assembles a delivery worker. It has no database, and its service token is its only secret. */
 export function createDelivery(options: DeliveryOptions): DeliveryWorker {
   const { config, cores, logger, metrics = createDeliveryMetrics(), lookup, ca } = options
   const workerId = `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`
@@ -32,7 +32,7 @@ export function createDelivery(options: DeliveryOptions): DeliveryWorker {
   const clientOf = (transport: Transport) =>
     createClient(LeadService, createTracedTransport(createAuthorizedTransport(transport, config.DELIVERY_TOKEN)))
   const sender = createSender({
-    resolver: createResolver({ judge: config.judge, ...(lookup ? { lookup } : {}) }),
+    resolver: createResolver({ isAllowed: config.isAddressAllowed, lookup }),
     responseMaxBytes: config.DELIVERY_RESPONSE_MAX_BYTES,
     maxIdle: config.DELIVERY_IDLE_CONNECTIONS,
     ca,
@@ -51,7 +51,7 @@ export function createDelivery(options: DeliveryOptions): DeliveryWorker {
     waitMs: config.DELIVERY_CLAIM_WAIT_MS,
     graceMs: config.DELIVERY_GRACE_MS,
     answerWithinMs: config.CORE_DEADLINE_MS,
-    // As the claims name it, so that one leads to the other.
+    // The same id as in claims, to correlate logs of worker and core.
     logger: logger.child({ workerId }),
     metrics,
   })

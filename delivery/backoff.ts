@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Pauses that grow from failure to failure, until something succeeds. */
+/** Pauses that grow with each failure until `reset`. */
 export interface Backoff {
   failures(): number
   reset(): void
@@ -8,7 +8,7 @@ export interface Backoff {
   pause(signal: AbortSignal): Promise<void>
 }
 
-/** Full jitter between a half and the whole of `minMs`, doubled with each failure up to `maxMs`. */
+/** Doubles the pause with each failure, from `minMs` to `maxMs`, with jitter of 50 to 100 %. */
 export function createBackoff({
   minMs = 200,
   maxMs = 5_000,
@@ -25,8 +25,8 @@ export function createBackoff({
       failures = 0
     },
     async pause(signal) {
-      const longest = Math.min(maxMs, minMs * 2 ** Math.min(failures++, 20))
-      await delay(longest * (0.5 + random() / 2), undefined, { signal }).catch(() => {})
+      const ceiling = Math.min(maxMs, minMs * 2 ** Math.min(failures++, 20))
+      await delay(ceiling * (0.5 + random() / 2), undefined, { signal }).catch(() => {})
     },
   }
 }

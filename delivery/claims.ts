@@ -9,26 +9,32 @@ import type { OpenDeliveries } from './open-deliveries.ts'
 
 export interface Claims {
   start(): void
-  /** Something is done. `wasFull`: its destination may have another one now, which an open claim does not know. */
+  /**
+   * Call when an attempt has ended.
+   *
+   * @param wasFull its destination was full and now has room, which open claims do not know
+   */
   freed(wasFull: boolean): void
   /** Whether the last claim was answered. */
   isReady(): boolean
-  /** Resolves when no claim is open any more. */
+  /** Stops claiming. Resolves when no claim is open. */
   stop(): Promise<void>
 }
 
-/** Most that the core gives at once. */
+/** Most deliveries that a core returns per claim. */
 const claimMax = 1_000
-/** How long a claim waits while some destination is full: what it was told of them is soon out of date. */
+/**
+ * How long a claim waits while a destination is full. Short, because its limits are soon outdated.
+ */
 const waitWhileFullMs = 250
 
-/** Tells of each core that there is, as it comes and goes; by its URL. */
+/** Reports each core that is added or removed, by URL. */
 export type FollowCores = (follower: {
   added(url: string, calls: ClaimCalls): void
   removed(url: string): void
 }) => void
 
-interface HowToAsk {
+interface ClaimOptions {
   wait: number
   signal: AbortSignal
   onlyNew?: boolean
@@ -37,28 +43,32 @@ interface HowToAsk {
 export type ClaimCalls = Pick<Client<typeof LeadService>, 'claimDeliveries'>
 
 /**
- * Keeps asking the cores for work, in three ways at once. A poll is always open and waits for what becomes due. An offer is left with
- * each core, which hands it what it keeps next without the queue in between. A refill takes what is due at once, whenever a full
- * destination has room again: the open calls were told that it is full. An open call is never broken off for that, since the
- * deliveries of an answer on its way would be lost until their leases end.
+ * Claims deliveries from the cores with three kinds of calls:
+ *
+ * - One poll is always open and waits for deliveries that become due.
+ * - One offer is open per core. The core gives it new deliveries directly, without the queue.
+ * - A refill claims at once when a full destination has room again. Open calls do not know of the room.
+ *
+ * Open calls are never cancelled for a refill: deliveries of an answer in transit would be blocked
+ * until their leases end.
  */
 export function createClaims(options: {
-  /** Whichever core is in turn. */
+  /** Client for the pool of cores. */
   core: ClaimCalls
   followCores: FollowCores
   workerId: string
   perDestination: number
   waitMs: number
-  /** Time for an answer, on top of the waiting. */
+  /** Time for an answer, in addition to the wait of the claim. */
   answerWithinMs: number
   backoff: () => Backoff
   open: OpenDeliveries
-  /** Free places, claims not counted. */
+  /** Free places, without those reserved by open claims. */
   room: () => number
-  /** There is enough to send until the next claim is answered. */
+  /** Whether enough deliveries are ready until the next claim is answered. */
   isStocked: () => boolean
   onClaimed: (deliveries: ClaimedDelivery[]) => void
-  /** Ends a claim that a stopping worker has waited for long enough. */
+  /** Aborts the open claims of a stopping worker after its grace time. */
   abandon: AbortSignal
   metrics: DeliveryMetrics
   logger: Logger
@@ -68,36 +78,36 @@ export function createClaims(options: {
   const { abandon, metrics, logger } = options
   const stopped = new AbortController()
   let reserved = 0
-  let polled: number | undefined
+  let pollCap: number | undefined
   let ready = false
   let roomMade = Promise.withResolvers<void>()
-  const asking = new Set<Promise<void>>()
+  const claiming = new Set<Promise<void>>()
   const offers = new Map<string, AbortController>()
   let refilling: Promise<void> | undefined
   let refillAgain = false
 
   const free = () => room() - reserved
-  // However many destinations hang, they never have all places: one claim takes a part of those that are left, and
-  // gives none of the destinations more than half of what is left after it.
+  // Keeps places free even if many destinations hang. One claim takes a share of the free places,
+  // and at most half of the rest per destination.
   const share = (left: number) => Math.min(claimMax, Math.max(Math.ceil(left / 2), left - 2 * perDestination))
   const cap = (left: number) => Math.max(1, Math.min(perDestination, Math.floor((left - share(left)) / 2)))
 
-  /** The open poll, by the most of one destination that it was told to take; undefined while none is open. */
-  function setPolled(limit: number | undefined) {
-    polled = limit
+  /** Notes the limit per destination of the open poll, or undefined while none is open. */
+  function setPollCap(limit: number | undefined) {
+    pollCap = limit
     if (limit !== undefined) makeRoom()
   }
 
-  const claim = (calls: ClaimCalls, how: HowToAsk) =>
-    inSpan('claim deliveries', { parent: newTrace }, () => ask(calls, how))
+  const claim = (calls: ClaimCalls, claimOptions: ClaimOptions) =>
+    inSpan('claim deliveries', { parent: newTrace }, () => sendClaim(calls, claimOptions))
 
-  async function ask(calls: ClaimCalls, { wait, signal, onlyNew = false }: HowToAsk): Promise<number> {
+  async function sendClaim(calls: ClaimCalls, { wait, signal, onlyNew = false }: ClaimOptions): Promise<number> {
     const left = free()
     const limit = onlyNew ? Math.min(share(left), perDestination) : share(left)
     const most = cap(left)
     const isPoll = wait > 0 && !onlyNew
     reserved += limit
-    if (isPoll) setPolled(most)
+    if (isPoll) setPollCap(most)
     try {
       const { deliveries } = await calls.claimDeliveries(
         { workerId, limit, perDestination: most, underWay: open.underWay(), waitMs: wait, onlyNew },
@@ -112,12 +122,12 @@ export function createClaims(options: {
       throw error
     } finally {
       reserved -= limit
-      if (isPoll) setPolled(undefined)
+      if (isPoll) setPollCap(undefined)
     }
   }
 
-  /** Keeps one call open as long as there is room. */
-  async function keepAsking(
+  /** Keeps one claim open while there is room. */
+  async function keepClaiming(
     calls: ClaimCalls,
     {
       onlyNew,
@@ -134,21 +144,21 @@ export function createClaims(options: {
     },
   ): Promise<void> {
     while (!signal.aborted) {
-      // Not each time that a place is free: many at once cost the cores hardly more than one. And what offers reserve is not the
-      // poll's, which comes first.
-      if (free() < 1 || isStocked() || (onlyNew && polled === undefined)) {
+      // Waits for more room than one place, because a claim for many costs a core hardly more than
+      // for one. Offers wait for the poll, so that it reserves places first.
+      if (free() < 1 || isStocked() || (onlyNew && pollCap === undefined)) {
         await roomMade.promise
         continue
       }
-      // The first one does not wait, so that whoever asks soon knows whether the cores answer.
+      // The first claim does not wait, so that `isReady` is known soon.
       const isTight = open.anyFull() || (!onlyNew && cap(free()) < perDestination)
       const wait = !ready && !onlyNew ? 0 : isTight ? Math.min(waitMs, waitWhileFullMs) : waitMs
-      const askedAt = performance.now()
+      const sentAt = performance.now()
       try {
         const claimed = await claim(calls, { wait, signal, onlyNew })
         onAnswer?.()
-        // A core that does not wait, as one that is stopping, is not asked in circles.
-        if (claimed > 0 || performance.now() - askedAt >= wait / 2) backoff.reset()
+        // Backs off if a core answers early without work, for example while it stops.
+        if (claimed > 0 || performance.now() - sentAt >= wait / 2) backoff.reset()
         else await backoff.pause(signal)
       } catch (error) {
         if (signal.aborted) return
@@ -160,33 +170,34 @@ export function createClaims(options: {
 
   function poll(): Promise<void> {
     const backoff = options.backoff()
-    return keepAsking(core, {
+    return keepClaiming(core, {
       onlyNew: false,
       signal: stopped.signal,
       backoff,
       onAnswer() {
-        if (!ready) logger.info('the cores answer')
+        if (!ready) logger.info('cores answer claims')
         ready = true
       },
       onFailure(error) {
         const { code } = ConnectError.from(error)
-        if (ready || backoff.failures() === 0) logger.warn({ code: Code[code] }, 'no core gives work')
+        if (ready || backoff.failures() === 0)
+          logger.warn({ code: Code[code] }, 'claim failed on all cores; retrying with backoff')
         ready = false
       },
     })
   }
 
-  function keep(running: Promise<void>) {
-    asking.add(running)
-    void running.finally(() => asking.delete(running))
+  function track(running: Promise<void>) {
+    claiming.add(running)
+    void running.finally(() => claiming.delete(running))
   }
 
-  /** Leaves an offer with the core. That one is out of reach shows in the other calls. */
+  /** Opens an offer on the core. Its failures are not logged: the poll logs them. */
   function addOffer(url: string, calls: ClaimCalls) {
-    const gone = new AbortController()
-    offers.set(url, gone)
-    const signal = AbortSignal.any([stopped.signal, gone.signal])
-    keep(keepAsking(calls, { onlyNew: true, signal, backoff: options.backoff() }))
+    const removed = new AbortController()
+    offers.set(url, removed)
+    const signal = AbortSignal.any([stopped.signal, removed.signal])
+    track(keepClaiming(calls, { onlyNew: true, signal, backoff: options.backoff() }))
   }
 
   function removeOffer(url: string) {
@@ -200,11 +211,11 @@ export function createClaims(options: {
       refillAgain = false
       if (stopped.signal.aborted) break
       if (free() < 1) {
-        // For the next one that is done.
+        // The next `freed` tries again.
         refillAgain = true
         break
       }
-      // The poll meets the same failure and says so.
+      // The poll fails in the same way and logs it.
       await claim(core, { wait: 0, signal: abandon }).catch(() => 0)
     } while (refillAgain)
   }
@@ -216,13 +227,13 @@ export function createClaims(options: {
 
   return {
     start() {
-      keep(poll())
+      track(poll())
       followCores({ added: addOffer, removed: removeOffer })
     },
     freed(wasFull) {
       makeRoom()
-      // The open poll may have been told of less room than there is now.
-      const isTight = open.anyFull() || (polled ?? perDestination) < perDestination
+      // The open poll may have been sent a lower limit than is free now.
+      const isTight = open.anyFull() || (pollCap ?? perDestination) < perDestination
       if (isStocked() || (!wasFull && !refillAgain && !isTight)) return
       refillAgain = true
       refilling ??= refill().finally(() => {
@@ -233,7 +244,7 @@ export function createClaims(options: {
     async stop() {
       stopped.abort()
       makeRoom()
-      await Promise.all([...asking, refilling])
+      await Promise.all([...claiming, refilling])
     },
   }
 }

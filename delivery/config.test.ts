@@ -3,18 +3,18 @@ import { MissingTokenError, readDeliveryConfig, SettingError } from './config.ts
 
 const token = 'a-service-token-of-some-length'
 
-describe('the settings of the delivery worker', () => {
-  it('have defaults for all but the token, which the data folder may hold', () => {
+describe('delivery settings', () => {
+  it('has defaults for everything except the token, which the data folder can provide', () => {
     const config = readDeliveryConfig({}, `${token}\n`)
     expect(config).toMatchObject({
       CORE_URLS: ['http://localhost:8090'],
       DELIVERY_TOKEN: token,
       DELIVERY_RESPONSE_MAX_BYTES: 65_536,
     })
-    expect(['8.8.8.8', '127.0.0.1', '10.0.0.1'].map(config.judge)).toEqual([true, false, false])
+    expect(['8.8.8.8', '127.0.0.1', '10.0.0.1'].map(config.isAddressAllowed)).toEqual([true, false, false])
   })
 
-  it('take the environment’s word before the data folder’s', () => {
+  it('prefers the token of the environment to that of the data folder', () => {
     const env = { DELIVERY_TOKEN: 'from-the-environment', CORE_URLS: 'http://a:1, https://b:2,', DATA_DIR: '' }
     expect(readDeliveryConfig(env, token)).toMatchObject({
       DELIVERY_TOKEN: 'from-the-environment',
@@ -23,12 +23,17 @@ describe('the settings of the delivery worker', () => {
     })
   })
 
-  it('let an operator allow ranges, but no metadata', () => {
-    const { judge } = readDeliveryConfig({ DELIVERY_ALLOWED_CIDRS: '10.0.0.0/8, 169.254.0.0/16' }, token)
-    expect(['10.0.0.1', '169.254.1.1', '169.254.169.254', '192.168.0.1'].map(judge)).toEqual([true, true, false, false])
+  it('allows configured ranges, but never metadata addresses', () => {
+    const { isAddressAllowed } = readDeliveryConfig({ DELIVERY_ALLOWED_CIDRS: '10.0.0.0/8, 169.254.0.0/16' }, token)
+    expect(['10.0.0.1', '169.254.1.1', '169.254.169.254', '192.168.0.1'].map(isAddressAllowed)).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ])
   })
 
-  it('say that the token is missing', () => {
+  it('reports a missing token', () => {
     expect(() => readDeliveryConfig({})).toThrow(MissingTokenError)
     expect(() => readDeliveryConfig({})).toThrow('DELIVERY_TOKEN')
   })
@@ -43,7 +48,7 @@ describe('the settings of the delivery worker', () => {
     [{ CORE_URLS: 'http://user:pass@core' }, 'CORE_URLS'],
     [{ CORE_URLS: ',' }, 'CORE_URLS'],
     [{ DELIVERY_TOKEN: 'short' }, 'DELIVERY_TOKEN must have at least 16 characters'],
-  ])('refuse %j and say why', (env, why) => {
+  ])('rejects %j with a reason', (env, why) => {
     expect(() => readDeliveryConfig(env, token)).toThrow(SettingError)
     expect(() => readDeliveryConfig(env, token)).toThrow(why)
   })

@@ -10,23 +10,26 @@ export interface Connection {
 }
 
 export interface Connections {
-  /** A connection to the origin that waits for work, if it ends at one of these addresses. */
+  /** Takes an idle connection to the origin if it is connected to one of these addresses. */
   take(origin: string, addresses: ResolvedAddress[]): Connection | undefined
-  /** HTTP over a fresh socket. */
+  /** Creates an HTTP connection over a new socket. */
   adopt(origin: string, socket: Socket): Connection
-  /** Back after a request that was answered whole. */
+  /** Returns a connection after a complete answer. */
   give(connection: Connection): void
   drop(connection: Connection): void
-  /** How many wait for work. */
+  /** Number of idle connections. */
   idle(): number
   close(): Promise<void>
 }
 
-/** Longest time that a connection waits for work, also where its server promises more, in milliseconds. */
+/** Longest idle time of a connection in milliseconds, even if the server allows more. */
 const idleMs = 4_000
 const headersMaxBytes = 16 * 1024
 
-/** Keeps connections for the next request to the same origin: `maxIdle` of them, the longest unused one goes first. */
+/**
+ * Pools up to `maxIdle` idle connections for later requests to the same origin. Evicts the least
+ * recently used.
+ */
 export function createConnections({ maxIdle }: { maxIdle: number }): Connections {
   const idle = new Set<Connection>()
   const byOrigin = new Map<string, Set<Connection>>()
@@ -57,14 +60,15 @@ export function createConnections({ maxIdle }: { maxIdle: number }): Connections
     adopt(origin, socket) {
       let handedOver = false
       const client = new Client(origin, {
-        // The client never opens a connection itself: it gets this one, once. It does not expect an answer within the call.
+        // The client must not connect itself: it gets this socket once. It needs the callback after
+        // the call.
         connect: (_options, callback) => {
           const usable = !handedOver && !socket.destroyed
           handedOver = true
           queueMicrotask(() => (usable ? callback(null, socket) : callback(connectionLost(), null)))
         },
         allowH2: false,
-        // The deadline of the attempt is the only clock.
+        // Only the deadline of the attempt limits the time.
         headersTimeout: 0,
         bodyTimeout: 0,
         keepAliveTimeout: idleMs,
@@ -91,5 +95,5 @@ export function createConnections({ maxIdle }: { maxIdle: number }): Connections
 }
 
 function connectionLost(): Error {
-  return Object.assign(new Error('the connection was lost'), { code: 'ECONNRESET' })
+  return Object.assign(new Error('connection lost'), { code: 'ECONNRESET' })
 }

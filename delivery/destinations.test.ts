@@ -1,7 +1,7 @@
 import net, { isIP } from 'node:net'
 import { afterAll, describe, expect, it } from 'vitest'
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { createAddressJudge } from '../platform/addresses/addresses.ts'
+import { createAddressCheck } from '../platform/addresses/addresses.ts'
 import { createResolver, type Lookup } from '../platform/addresses/resolve.ts'
 import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from '../platform/addresses/test-addresses.ts'
 import { startReceiver } from '../test/support/receiver.ts'
@@ -10,7 +10,7 @@ import { createSender } from './sender.ts'
 const receiver = await startReceiver()
 afterAll(() => receiver.close())
 
-const judge = createAddressJudge({ allowedCidrs: [] })
+const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
 const [goodV4 = '', goodV6 = ''] = [publicV4[4], publicV6[5]]
 const never = new AbortController().signal
 const blocked = (phase: AttemptPhase) => ({
@@ -18,17 +18,17 @@ const blocked = (phase: AttemptPhase) => ({
   value: { phase, reason: FailureReason.DESTINATION_BLOCKED },
 })
 
-/** A sender all of whose connections, to wherever they are, end at the receiver. */
+/** A sender whose connections all end at the receiver, regardless of the address. */
 function senderOf(lookup: Lookup) {
   return createSender({
-    resolver: createResolver({ judge, lookup }),
+    resolver: createResolver({ isAllowed: isAddressAllowed, lookup }),
     responseMaxBytes: 65_536,
     maxIdle: 4,
     dial: () => net.connect({ host: '127.0.0.1', port: receiver.port }),
   })
 }
 
-/** A name with these addresses, at each look-up the next ones. */
+/** A name whose look-ups return the given address lists in turn. */
 function named(...answers: string[][]): Lookup {
   let call = 0
   return async () => {
@@ -42,16 +42,16 @@ const send = (url: string, lookup: Lookup = named([goodV4])) =>
 
 const inUrl = (address: string) => (address.includes(':') ? `[${address}]` : address)
 
-/** Runs it and gives back how many TCP connections reached the receiver meanwhile. */
+/** Runs a function and returns how many TCP connections reached the receiver meanwhile. */
 async function connectionsOf(run: () => Promise<unknown>): Promise<number> {
   const before = receiver.connections()
   await run()
-  // A connection that was made is seen at once; one more round lets one that is being made arrive.
+  // Waits one more round for a connection that is still being made.
   await new Promise((resolve) => setImmediate(resolve))
   return receiver.connections() - before
 }
 
-describe('no connection is made', () => {
+describe('makes no connection', () => {
   it.each([...refusedV4, ...refusedV6.filter((address) => !address.includes('%')), ...oddSpellings])(
     'to the literal %s',
     async (address) => {
@@ -65,14 +65,17 @@ describe('no connection is made', () => {
     },
   )
 
-  it.each([...refusedV4, ...refusedV6])('to a name with %s, alone or among good ones', async (address) => {
-    for (const addresses of [[address], [goodV4, address], [address, goodV6]]) {
-      const reached = await connectionsOf(async () => {
-        expect(await send('https://crm.example/', named(addresses))).toEqual(blocked(AttemptPhase.RESOLVE))
-      })
-      expect(reached).toBe(0)
-    }
-  })
+  it.each([...refusedV4, ...refusedV6])(
+    'to a name with the address %s, alone or among allowed ones',
+    async (address) => {
+      for (const addresses of [[address], [goodV4, address], [address, goodV6]]) {
+        const reached = await connectionsOf(async () => {
+          expect(await send('https://crm.example/', named(addresses))).toEqual(blocked(AttemptPhase.RESOLVE))
+        })
+        expect(reached).toBe(0)
+      }
+    },
+  )
 
   it.each([
     'ftp://crm.example/',
@@ -82,7 +85,7 @@ describe('no connection is made', () => {
     'http://localhost\\@crm.example/',
     'http://[fe80::1%25eth0]/',
     '',
-  ])('to %j, whose shape is not allowed', async (url) => {
+  ])('to %j, which is not a valid destination', async (url) => {
     const reached = await connectionsOf(async () => {
       expect(await send(url)).toEqual(blocked(AttemptPhase.RESOLVE))
     })
@@ -90,22 +93,22 @@ describe('no connection is made', () => {
   })
 })
 
-describe('an address that was judged', () => {
-  it('is the one that counts when the connection ends elsewhere: nothing is sent', async () => {
+describe('checked addresses', () => {
+  it('sends nothing if the connection ends at another address than the checked one', async () => {
     const requests = receiver.requests.length
     const reached = await connectionsOf(async () => {
       expect(await send('http://crm.example/200')).toEqual(blocked(AttemptPhase.CONNECT))
     })
-    // This is also what shows that the receiver was within reach all the time.
+    // This also proves that the receiver was reachable all the time.
     expect(reached).toBe(1)
     expect(receiver.requests).toHaveLength(requests)
   })
 
-  it('is not good for the next attempt: a name that flips is refused, also with a connection still open', async () => {
-    const allowing = createAddressJudge({ allowedCidrs: ['127.0.0.1/32'] })
+  it('checks the addresses again for each attempt, even with a kept connection', async () => {
+    const allowing = createAddressCheck({ allowedCidrs: ['127.0.0.1/32'] })
     const sender = createSender({
       resolver: createResolver({
-        judge: allowing,
+        isAllowed: allowing,
         lookup: named(['127.0.0.1'], ['127.0.0.2'], ['127.0.0.1', '10.0.0.1']),
       }),
       responseMaxBytes: 65_536,
@@ -127,14 +130,14 @@ describe('an address that was judged', () => {
   })
 
   it.each([...refusedV4, ...refusedV6.filter((address) => !address.includes('%'))])(
-    'is left for no redirect to %s',
+    'do not follow a redirect to %s',
     async (address) => {
       receiver.on('/redirect', (_request, response) =>
         response.writeHead(307, { location: `http://${inUrl(address)}:${receiver.port}/200` }).end(),
       )
-      const allowing = createAddressJudge({ allowedCidrs: ['127.0.0.1/32'] })
+      const allowing = createAddressCheck({ allowedCidrs: ['127.0.0.1/32'] })
       const sender = createSender({
-        resolver: createResolver({ judge: allowing }),
+        resolver: createResolver({ isAllowed: allowing }),
         responseMaxBytes: 65_536,
         maxIdle: 4,
       })
@@ -149,8 +152,8 @@ describe('an address that was judged', () => {
   )
 })
 
-describe('what stands in the environment', () => {
-  it('is no proxy for a delivery', async () => {
+describe('environment variables', () => {
+  it('ignores proxy settings', async () => {
     const names = ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'ALL_PROXY', 'NODE_USE_ENV_PROXY']
     const { vi } = await import('vitest')
     for (const name of names) vi.stubEnv(name, name === 'NODE_USE_ENV_PROXY' ? '1' : receiver.http)

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { failureOf, isConnectionLost } from './failures.ts'
+import { classifyFailure, isConnectionLost } from './failures.ts'
 
 const error = (code: string) => Object.assign(new Error('10.0.0.7 said no'), { code })
 
-describe('the failure of an attempt', () => {
+describe('classifyFailure', () => {
   it.each([
     ['ECONNREFUSED', FailureReason.CONNECTION_REFUSED],
     ['ENETUNREACH', FailureReason.UNREACHABLE],
@@ -18,18 +18,18 @@ describe('the failure of an attempt', () => {
     ['ERR_TLS_CERT_ALTNAME_INVALID', FailureReason.CERTIFICATE_INVALID],
     ['ERR_SSL_WRONG_VERSION_NUMBER', FailureReason.TLS_FAILED],
     ['EWHATEVER', FailureReason.NETWORK_ERROR],
-  ])('with the code %s is one of the list', (code, reason) => {
+  ])('maps the code %s to its reason', (code, reason) => {
     const phase = AttemptPhase.HEADERS
-    expect(failureOf(error(code), phase, false)).toEqual({ phase, reason })
-    expect(failureOf(error(code), phase, true)).toEqual({ phase, reason: FailureReason.TIMEOUT })
+    expect(classifyFailure(error(code), phase, false)).toEqual({ phase, reason })
+    expect(classifyFailure(error(code), phase, true)).toEqual({ phase, reason: FailureReason.TIMEOUT })
   })
 
-  it('of several addresses is the first one’s', () => {
+  it('uses the failure of the first of several addresses', () => {
     const all = new AggregateError([error('ECONNREFUSED'), error('ENETUNREACH')])
-    expect(failureOf(all, AttemptPhase.CONNECT, false).reason).toBe(FailureReason.CONNECTION_REFUSED)
+    expect(classifyFailure(all, AttemptPhase.CONNECT, false).reason).toBe(FailureReason.CONNECTION_REFUSED)
   })
 
-  it('of a kept connection that ended before it was used is nobody’s', () => {
+  it('treats a kept connection that closed before use as lost', () => {
     expect(['UND_ERR_DESTROYED', 'UND_ERR_CLOSED', 'ECONNRESET'].every((code) => isConnectionLost(error(code)))).toBe(
       true,
     )

@@ -1,13 +1,13 @@
 import { type AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
 import { DestinationBlockedError, NameError } from '../platform/addresses/resolve.ts'
 
-/** An attempt without a complete answer: how far it came and why, from closed lists. */
+/** Why and in which phase an attempt ended without a complete answer. */
 export interface Failure {
   phase: AttemptPhase
   reason: FailureReason
 }
 
-/** The other end holds on to the connection, but not to HTTP. */
+/** The destination sent an invalid HTTP answer. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
 }
@@ -19,16 +19,16 @@ const reasons: Record<string, FailureReason> = {
   ENETUNREACH: FailureReason.UNREACHABLE,
   ENETDOWN: FailureReason.UNREACHABLE,
   EADDRNOTAVAIL: FailureReason.UNREACHABLE,
-  // The kernel gave up before the deadline did.
+  // The connection timed out in the kernel before the deadline.
   ETIMEDOUT: FailureReason.UNREACHABLE,
-  // A firewall of the machine.
+  // Blocked by a firewall on this machine.
   EACCES: FailureReason.UNREACHABLE,
   EPERM: FailureReason.UNREACHABLE,
   ECONNRESET: FailureReason.CONNECTION_RESET,
   ECONNABORTED: FailureReason.CONNECTION_RESET,
   EPIPE: FailureReason.CONNECTION_RESET,
   UND_ERR_SOCKET: FailureReason.CONNECTION_RESET,
-  // The connection ended before its client had sent the request.
+  // The connection closed before the request was sent.
   UND_ERR_DESTROYED: FailureReason.CONNECTION_RESET,
   UND_ERR_CLOSED: FailureReason.CONNECTION_RESET,
   UND_ERR_HEADERS_OVERFLOW: FailureReason.PROTOCOL_ERROR,
@@ -36,12 +36,16 @@ const reasons: Record<string, FailureReason> = {
   EPROTO: FailureReason.TLS_FAILED,
 }
 
-/** Node's names of what is wrong with a certificate (node:tls, "X509 certificate error codes"). */
+/** Node's codes for invalid certificates (node:tls, "X509 certificate error codes"). */
 const certificateCodes =
   /^(CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_CERT_|DEPTH_ZERO_|ERROR_IN_C|INVALID_CA$|INVALID_PURPOSE$|PATH_LENGTH_EXCEEDED$|HOSTNAME_MISMATCH$|ERR_TLS_CERT_)/
 
-/** What the error of an attempt is for the record. `timedOut`: the deadline of the whole attempt passed. */
-export function failureOf(error: unknown, phase: AttemptPhase, timedOut: boolean): Failure {
+/**
+ * Classifies the error of an attempt.
+ *
+ * @param timedOut the deadline of the attempt has passed
+ */
+export function classifyFailure(error: unknown, phase: AttemptPhase, timedOut: boolean): Failure {
   return { phase, reason: timedOut ? FailureReason.TIMEOUT : reasonOf(error) }
 }
 
@@ -52,7 +56,7 @@ function reasonOf(error: unknown): FailureReason {
     return error.reason === 'not_found' ? FailureReason.NAME_NOT_FOUND : FailureReason.NAME_SERVICE_FAILED
   }
   const code = codeOf(error)
-  // undici gives what breaks HTTP the code of a broken connection; an answer of 100 or 101 that nobody asked for.
+  // undici reports an unexpected status 100 or 101 with the code of a broken connection.
   if (code === 'UND_ERR_SOCKET' && /^bad (response|upgrade)$/.test((error as Error).message)) {
     return FailureReason.PROTOCOL_ERROR
   }
@@ -62,13 +66,13 @@ function reasonOf(error: unknown): FailureReason {
   return reasons[code] ?? FailureReason.NETWORK_ERROR
 }
 
-/** Whether the connection broke, without a word of what is wrong. */
+/** Whether the connection was lost without a more specific reason. */
 export function isConnectionLost(error: unknown): boolean {
   return reasonOf(error) === FailureReason.CONNECTION_RESET
 }
 
 function codeOf(error: unknown): string {
-  // Several addresses were tried: the first one's reason stands for all.
+  // Several addresses failed: use the reason of the first one.
   const first = error instanceof AggregateError ? error.errors[0] : error
   return first instanceof Error && 'code' in first ? String(first.code) : ''
 }

@@ -1,7 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 
-/** `/livez` says that the process runs, `/readyz` that the cores answer. Errors: rejects when the port is taken. */
+/**
+ * Serves `/livez` (the process runs) and `/readyz` (the cores answer). Rejects if the port is in
+ * use.
+ */
 export async function serveHealth({
   host,
   port,

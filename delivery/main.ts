@@ -12,24 +12,27 @@ import { serveHealth } from './health.ts'
 import { createDeliveryMetrics } from './metrics.ts'
 import { onStopSignal, stopSignals } from './stop-signals.ts'
 
-/** How long a core that starts at the same time has to make the data folder's token: it waits a minute for its database. */
-const tokenWithinMs = 75_000
-const lookEveryMs = 100
-/** For the last claims and reports, on top of the grace time. */
-const stopWithinMs = 4_000
+/**
+ * Time for a core that starts at the same time to create the token in the data folder.
+ * A core waits up to a minute for its database.
+ */
+const tokenTimeoutMs = 75_000
+const tokenPollMs = 100
+/** Time for the last claims and reports, in addition to the grace time. */
+const lastCallsMs = 4_000
 
 async function readSettings(): Promise<DeliveryConfig> {
-  for (let waited = 0; ; waited += lookEveryMs) {
+  for (let waited = 0; ; waited += tokenPollMs) {
     try {
       return loadDeliveryConfig()
     } catch (error) {
       if (!(error instanceof SettingError)) throw error
-      if (!(error instanceof MissingTokenError) || waited >= tokenWithinMs) {
+      if (!(error instanceof MissingTokenError) || waited >= tokenTimeoutMs) {
         console.error(error.message)
         process.exit(1)
       }
       if (waited === 0) console.error('waiting for a core to make the token in DATA_DIR')
-      await delay(lookEveryMs)
+      await delay(tokenPollMs)
     }
   }
 }
@@ -38,16 +41,16 @@ const config = await readSettings()
 const logger = createLogger('delivery', config.LOG_LEVEL)
 const metrics = createDeliveryMetrics()
 const stopTracing = await startTracing('service-delivery')
-const { cores, stop: leaveCores } = connectCores({ urls: config.CORE_URLS, tls: coreTlsFiles(config) })
+const { cores, stop: stopCores } = connectCores({ urls: config.CORE_URLS, tls: coreTlsFiles(config) })
 const worker = createDelivery({ config, cores, logger, metrics })
 const metricsServer = await serveMetrics(config, [metrics.registry])
 let health: Server | undefined
 
-const endWithinMs = config.DELIVERY_GRACE_MS + stopWithinMs
-const { close } = closeWithGrace({ delay: endWithinMs, skip: stopSignals, logger: undefined }, async ({ err }) => {
-  if (err) logger.fatal({ type: err.name, stack: err.stack }, 'delivery worker stops after a fault')
+const stopTimeoutMs = config.DELIVERY_GRACE_MS + lastCallsMs
+const { close } = closeWithGrace({ delay: stopTimeoutMs, skip: stopSignals, logger: undefined }, async ({ err }) => {
+  if (err) logger.fatal({ type: err.name, stack: err.stack }, 'delivery worker stops after an error')
   await worker.stop()
-  leaveCores()
+  stopCores()
   health?.close()
   await metricsServer?.close()
   await stopTracing()
@@ -60,7 +63,7 @@ worker.start()
 if (config.DELIVERY_PORT > 0) {
   const { DELIVERY_HOST: host, DELIVERY_PORT: port } = config
   health = await serveHealth({ host, port, isReady: worker.isReady }).catch((error: NodeJS.ErrnoException) => {
-    // A machine without IPv6.
+    // The machine has no IPv6.
     if (host !== '::' || error.code !== 'EAFNOSUPPORT') throw error
     return serveHealth({ host: '0.0.0.0', port, isReady: worker.isReady })
   })

@@ -2,36 +2,32 @@ import { createMetricSet, durationBuckets } from '../platform/observability/metr
 
 export type DeliveryMetrics = ReturnType<typeof createDeliveryMetrics>
 
-/** Everything that a delivery worker counts. No label names a destination. */
+/** The metrics of a delivery worker. No label names a destination. */
 export function createDeliveryMetrics() {
   const { registry, counter, gauge, histogram } = createMetricSet()
   return {
     registry,
     attempts: counter(
       'service_delivery_attempts_total',
-      'Attempts by outcome, `response`, `failure` or `released`; detail, the class of the status or the reason; and the phase that a failure came to.',
+      'Attempts by outcome (`response`, `failure`, `released`), detail (status class or reason of the failure) and phase of the failure.',
       ['outcome', 'detail', 'phase'],
     ),
-    attemptDuration: histogram('service_delivery_attempt_duration_seconds', 'Time of an attempt.', durationBuckets, [
-      'outcome',
+    attemptDuration: histogram(
+      'service_delivery_attempt_duration_seconds',
+      'Duration of an attempt.',
+      durationBuckets,
+      ['outcome'],
+    ),
+    running: gauge('service_delivery_attempts_running', 'Running attempts; at most DELIVERY_CONCURRENCY.'),
+    unreported: gauge('service_delivery_unreported', 'Results that no core has accepted yet.'),
+    idleConnections: gauge('service_delivery_idle_connections', 'Idle connections; at most DELIVERY_IDLE_CONNECTIONS.'),
+    claims: counter('service_delivery_claims_total', 'Claims sent to the cores, by result: `work`, `none`, `failed`.', [
+      'result',
     ]),
-    running: gauge('service_delivery_attempts_running', 'Attempts under way; DELIVERY_CONCURRENCY at most.'),
-    unreported: gauge('service_delivery_unreported', 'Results that no core has taken yet.'),
-    idleConnections: gauge(
-      'service_delivery_idle_connections',
-      'Connections kept for the next request; DELIVERY_IDLE_CONNECTIONS at most.',
-    ),
-    claims: counter(
-      'service_delivery_claims_total',
-      'Claims asked of the cores, by result: `work`, `none`, `failed`.',
-      ['result'],
-    ),
-    claimed: counter('service_delivery_claimed_total', 'Deliveries that the cores gave.'),
-    renewals: counter(
-      'service_delivery_renewals_total',
-      'Claims that were to be renewed, `held`, `lost` or `failed`.',
-      ['result'],
-    ),
-    lateResults: counter('service_delivery_late_results_total', 'Results that came after their claims were lost.'),
+    claimed: counter('service_delivery_claimed_total', 'Deliveries received from the cores.'),
+    renewals: counter('service_delivery_renewals_total', 'Lease renewals, by result: `held`, `lost`, `failed`.', [
+      'result',
+    ]),
+    lateResults: counter('service_delivery_late_results_total', 'Results that arrived after their lease was lost.'),
   }
 }

@@ -5,8 +5,8 @@ import type { OpenDelivery } from './open-deliveries.ts'
 import type { Outcome } from './sender.ts'
 
 /**
- * Measures and traces one attempt. Its span goes on with the trace in which the delivery was made and has a link to its claim; the
- * destination is not told of it.
+ * Measures and traces one attempt. Its span continues the trace that created the delivery and links
+ * to the claim. The trace is not propagated to the destination.
  */
 export function observeAttempt(
   { delivery, claimedIn }: OpenDelivery,
@@ -15,9 +15,9 @@ export function observeAttempt(
 ): Promise<Outcome> {
   const parent = contextOf(delivery.traceparent)
   return inSpan('attempt', { kind: SpanKind.CLIENT, parent, links: claimedIn ? [claimedIn] : [] }, async (span) => {
-    const began = performance.now()
+    const startedAt = performance.now()
     const outcome = await send()
-    attemptDuration.observe({ outcome: outcome.case }, (performance.now() - began) / 1000)
+    attemptDuration.observe({ outcome: outcome.case }, (performance.now() - startedAt) / 1000)
     attempts.inc({ outcome: outcome.case, ...detailOf(outcome) })
     describe(span, outcome, delivery.headers['x-correlation-id'])
     return outcome

@@ -5,22 +5,22 @@ const delivery = (destination: string, deliveryId = destination) =>
   ({ delivery: { destination, deliveryId }, leaseEndsAt: 0 }) as OpenDelivery
 
 describe('open deliveries', () => {
-  it('never give a few destinations all places', () => {
+  it('never gives all places to a few destinations', () => {
     const open = createOpenDeliveries({ concurrency: 50, perDestination: 10 })
     const begun = ['a', 'b', 'c', 'd', 'e'].map(
-      (destination) => Array.from({ length: 10 }, () => open.admit(delivery(destination))).filter(Boolean).length,
+      (destination) => Array.from({ length: 10 }, () => open.add(delivery(destination))).filter(Boolean).length,
     )
     expect(begun.every((count) => count >= 2 && count <= 10)).toBe(true)
     expect(open.places()).toBeGreaterThanOrEqual(5)
-    expect(open.admit(delivery('healthy'))).toBe(true)
+    expect(open.add(delivery('healthy'))).toBe(true)
     expect(open.underWay()).toMatchObject({ a: 10, e: 10, healthy: 1 })
     expect(open.anyFull()).toBe(true)
   })
 
-  it('give out what waits one of each destination in turn, as places are free', () => {
+  it('returns waiting deliveries in round robin as places become free', () => {
     const open = createOpenDeliveries({ concurrency: 3, perDestination: 1 })
-    for (const name of ['a', 'b', 'c']) expect(open.admit(delivery(name))).toBe(true)
-    for (const name of ['d', 'd', 'd', 'e']) expect(open.admit(delivery(name))).toBe(false)
+    for (const name of ['a', 'b', 'c']) expect(open.add(delivery(name))).toBe(true)
+    for (const name of ['d', 'd', 'd', 'e']) expect(open.add(delivery(name))).toBe(false)
     expect(open.next()).toBeUndefined()
     expect(open.ready()).toBe(2)
     open.finish('a')
@@ -34,9 +34,9 @@ describe('open deliveries', () => {
     expect(open.next()?.delivery.destination).toBe('d')
   })
 
-  it('say what they hold until it is done or dropped', () => {
+  it('counts deliveries per destination until they finish or are dropped', () => {
     const open = createOpenDeliveries({ concurrency: 10, perDestination: 2 })
-    for (let count = 0; count < 5; count++) open.admit(delivery('a'))
+    for (let count = 0; count < 5; count++) open.add(delivery('a'))
     expect(open.underWay()).toEqual({ a: 5 })
     expect(open.ready()).toBe(0)
     expect(open.dropWaiting()).toHaveLength(3)

@@ -1,36 +1,41 @@
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import type { Context } from '../platform/observability/tracing.ts'
 
-/** A delivery that the worker holds, and until when its claim holds. */
+/** A delivery that the worker has leased. */
 export interface OpenDelivery {
   readonly delivery: ClaimedDelivery
-  /** Milliseconds since 1970; later with each renewal, and 0 once the claim is lost. */
+  /** Milliseconds since 1970. Moved by renewals, and 0 after the lease is lost. */
   leaseEndsAt: number
-  /** The trace of its claim. */
+  /** The trace context of its claim. */
   readonly claimedIn?: Context
 }
 
 /**
- * Which deliveries a worker holds, and which of them it may send: never more than `concurrency` at once, nor more than
- * `perDestination` to one destination, nor more to one than a third of the places that are free. So a few destinations that
- * hang never have all places.
+ * Tracks the deliveries of a worker and limits how many it sends: at most `concurrency` at once, at
+ * most `perDestination` per destination, and per destination at most a third of the free places. So
+ * a few hanging destinations never use all places.
  */
 export interface OpenDeliveries {
-  /** Sends that may begin now. */
+  /** Attempts that may start now. */
   places(): number
-  /** How many wait for nothing but a place: not those of a destination that has as many as it may. */
+  /** Waiting deliveries whose destination is below its limit. */
   ready(): number
-  /** By destination, as a claim tells the core. */
+  /** Deliveries per destination, as sent in claims. */
   underWay(): Record<string, number>
-  /** Whether some destination has as many as a claim gives it, those that wait included. */
+  /** Whether a destination has `perDestination` deliveries, including waiting ones. */
   anyFull(): boolean
-  /** True: it may be sent now. False: it waits, and `next` gives it out. */
-  admit(open: OpenDelivery): boolean
-  /** One is done: whether its destination has room again that a claim does not know of. */
+  /**
+   * Adds a delivery. Returns true if it may be sent now; otherwise it waits and `next` returns it.
+   */
+  add(open: OpenDelivery): boolean
+  /**
+   * Removes a sent delivery. Returns whether its destination was full, so that claims did not know
+   * of the room.
+   */
   finish(destination: string): boolean
-  /** One that waited and may be sent now, each destination in turn. */
+  /** Returns a waiting delivery that may be sent now, destinations in round robin. */
   next(): OpenDelivery | undefined
-  /** Those that wait are no longer held, and given out. */
+  /** Removes and returns all waiting deliveries. */
   dropWaiting(): OpenDelivery[]
 }
 
@@ -42,9 +47,9 @@ export function createOpenDeliveries({
   perDestination: number
 }): OpenDeliveries {
   const sending = new Map<string, number>()
-  /** Sending or waiting. */
+  /** Sending and waiting deliveries per destination. */
   const held = new Map<string, number>()
-  /** In the order in which they have their turn. */
+  /** Waiting deliveries per destination, in round-robin order. */
   const waiting = new Map<string, OpenDelivery[]>()
   let places = concurrency
   let full = 0
@@ -55,8 +60,8 @@ export function createOpenDeliveries({
     places += before - now
   }
 
-  /** Notes that the destination has one more, or one less; whether it had as many as it may. */
-  function hold(destination: string, change: 1 | -1): boolean {
+  /** Counts one delivery more or less. Returns whether the destination was full before. */
+  function changeHeld(destination: string, change: 1 | -1): boolean {
     const before = held.get(destination) ?? 0
     const now = before + change
     if (now === 0) held.delete(destination)
@@ -65,11 +70,11 @@ export function createOpenDeliveries({
     return before >= perDestination
   }
 
-  const mayHave = () => Math.min(perDestination, Math.max(1, Math.floor(places / 3)))
+  const destinationLimit = () => Math.min(perDestination, Math.max(1, Math.floor(places / 3)))
 
-  function begin(destination: string): boolean {
+  function tryBegin(destination: string): boolean {
     const already = sending.get(destination) ?? 0
-    if (places < 1 || already >= mayHave()) return false
+    if (places < 1 || already >= destinationLimit()) return false
     setSending(destination, already, already + 1)
     return true
   }
@@ -79,30 +84,30 @@ export function createOpenDeliveries({
     ready() {
       let ready = 0
       for (const [destination, { length }] of waiting) {
-        ready += Math.max(0, Math.min(length, mayHave() - (sending.get(destination) ?? 0)))
+        ready += Math.max(0, Math.min(length, destinationLimit() - (sending.get(destination) ?? 0)))
       }
       return ready
     },
     underWay: () => Object.fromEntries(held),
     anyFull: () => full > 0,
-    admit(open) {
+    add(open) {
       const { destination } = open.delivery
-      hold(destination, 1)
+      changeHeld(destination, 1)
       const queued = waiting.get(destination)
       if (queued) queued.push(open)
-      else if (begin(destination)) return true
+      else if (tryBegin(destination)) return true
       else waiting.set(destination, [open])
       return false
     },
     finish(destination) {
       const before = sending.get(destination) ?? 0
       setSending(destination, before, before - 1)
-      return hold(destination, -1)
+      return changeHeld(destination, -1)
     },
     next() {
       if (places < 1) return undefined
       for (const [destination, queued] of waiting) {
-        if (!begin(destination)) continue
+        if (!tryBegin(destination)) continue
         const open = queued.shift()
         waiting.delete(destination)
         if (queued.length > 0) waiting.set(destination, queued)
@@ -113,7 +118,7 @@ export function createOpenDeliveries({
     dropWaiting() {
       const dropped = [...waiting.values()].flat()
       waiting.clear()
-      for (const { delivery } of dropped) hold(delivery.destination, -1)
+      for (const { delivery } of dropped) changeHeld(delivery.destination, -1)
       return dropped
     },
   }

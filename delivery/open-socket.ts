@@ -3,15 +3,15 @@ import tls from 'node:tls'
 import { AttemptPhase } from '#proto/lead/v1/delivery_pb.js'
 import { DestinationBlockedError, type ResolvedAddress } from '../platform/addresses/resolve.ts'
 
-/** Opens a TCP connection; Node's own unless a test puts another one in its place. */
+/** Opens a TCP connection. Defaults to `net.connect`; replaced in tests. */
 export type Dial = (options: net.TcpNetConnectOpts) => net.Socket
 
-/** How long one of several addresses is tried alone before the next one joins, in milliseconds. */
+/** Milliseconds until the next address is tried in parallel (happy eyeballs). */
 const headStartMs = 300
 
 export interface OpenSocketOptions {
   url: URL
-  /** Judged, and no others are connected to. */
+  /** The allowed addresses. Only these are connected to. */
   addresses: ResolvedAddress[]
   signal: AbortSignal
   onPhase: (phase: AttemptPhase) => void
@@ -21,22 +21,23 @@ export interface OpenSocketOptions {
 }
 
 /**
- * A connection to a URL's host, TLS done where it is https: to one of the given addresses, with the host's own name for TLS.
- * Neither the name is resolved again nor is there a proxy. Errors: Node's, `DestinationBlockedError`, the signal's reason.
+ * Connects to the host of a URL, with TLS for https. Connects only to the given addresses: the name
+ * is not resolved again and no proxy is used. TLS verifies the name of the host. Errors: Node's,
+ * `DestinationBlockedError`, the reason of the signal.
  */
 export async function openSocket(options: OpenSocketOptions): Promise<net.Socket> {
   const { url, signal, onPhase } = options
   onPhase(AttemptPhase.CONNECT)
   const socket = (options.dial ?? net.connect)(tcpOptions(options))
   try {
-    await settled(socket, 'connect', signal)
+    await waitFor(socket, 'connect', signal)
     if (!options.addresses.some(({ address }) => isSame(address, socket.remoteAddress))) {
       throw new DestinationBlockedError()
     }
     if (url.protocol === 'http:') return socket
     onPhase(AttemptPhase.TLS)
     const secured = tls.connect({ socket, ...tlsOptions(url, options.ca) })
-    await settled(secured, 'secureConnect', signal)
+    await waitFor(secured, 'secureConnect', signal)
     return secured
   } catch (error) {
     socket.destroy()
@@ -63,27 +64,27 @@ function tlsOptions(url: URL, ca: string | undefined): tls.ConnectionOptions {
   const host = bareHost(url)
   return {
     host,
-    // An address has no place in the server's name (RFC 6066, section 3); the certificate is checked against `host` then.
+    // `servername` must not be an address (RFC 6066, section 3). TLS then verifies `host`.
     ...(net.isIP(host) === 0 ? { servername: host } : {}),
     ALPNProtocols: ['http/1.1'],
-    // Said, for otherwise the environment can switch it off.
+    // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED could disable it otherwise.
     rejectUnauthorized: true,
     ...(ca === undefined ? {} : { ca }),
   }
 }
 
-/** Without the brackets of an address, and without the dot that ends a full name. */
+/** Removes the brackets of an address and the trailing dot of a name. */
 function bareHost({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
 }
 
-/** Resolves with the event; rejects with the socket's error, its end, or the signal's reason. */
-function settled(socket: net.Socket, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<void> {
+/** Resolves on the event. Rejects on an error, the close of the socket, or an abort. */
+function waitFor(socket: net.Socket, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => socket.destroy(signal.reason)
     const fail = (error: Error) => reject(signal.aborted ? signal.reason : error)
-    const close = () => fail(Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' }))
-    // Stays: a socket that nobody listens to would take the process down with its error.
+    const close = () => fail(Object.assign(new Error('connection closed'), { code: 'ECONNRESET' }))
+    // This listener stays: an unhandled socket error would end the process.
     socket.on('error', fail)
     socket.once('close', close)
     socket.once(event, () => {

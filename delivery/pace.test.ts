@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { createPace } from './pace.ts'
 
-describe('a pace', () => {
-  it('is what the busier of the last two windows saw, and nothing after a quiet one', () => {
+describe('createPace', () => {
+  it('returns the larger of the last two windows, and 0 after an idle window', () => {
     let time = 1_000
     const pace = createPace({ windowMs: 200, monotonic: () => time })
     expect(pace.perWindow()).toBe(0)

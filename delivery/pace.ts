@@ -1,17 +1,17 @@
-/** How many things were done lately. */
+/** Counts recent completions. */
 export interface Pace {
   done(): void
-  /** In the time that one window lasts, as it has been going: 0 after a quiet window. */
+  /** Completions per window: the larger of the previous and the current window. */
   perWindow(): number
 }
 
-/** Counts by windows of `windowMs`; the clock, in milliseconds, never goes back. */
+/** Counts in windows of `windowMs`, with a monotonic clock in milliseconds. */
 export function createPace({ windowMs, monotonic }: { windowMs: number; monotonic: () => number }): Pace {
   let window = 0
   let current = 0
   let previous = 0
 
-  function turn(): void {
+  function advance(): void {
     const present = Math.floor(monotonic() / windowMs)
     if (present === window) return
     previous = present === window + 1 ? current : 0
@@ -21,11 +21,11 @@ export function createPace({ windowMs, monotonic }: { windowMs: number; monotoni
 
   return {
     done() {
-      turn()
+      advance()
       current += 1
     },
     perWindow() {
-      turn()
+      advance()
       return Math.max(current, previous)
     },
   }

@@ -1,20 +1,21 @@
 import type { Client, Dispatcher } from 'undici'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 
-/** What a destination answered; its body is not kept. */
+/** The answer of a destination, without its body. */
 export interface WholeAnswer {
   status: number
   headers: Record<string, string | string[] | undefined>
-  /** False where more than was to be read of it was left unread. */
+  /** False if the body was longer than `maxBytes`. */
   isWhole: boolean
 }
 
-/** Never the core's to say: they follow from the URL and the body. */
+/** Headers that the worker sets itself from URL and body. Those from the core are dropped. */
 const ownHeaders = new Set(['host', 'content-length', 'connection', 'transfer-encoding', 'expect', 'upgrade'])
 
 /**
- * One POST over a connection, answered once its body has ended or `maxBytes` of it were read. The body is counted as it comes, since
- * the streams that `Client.request` makes of it cost as much as the rest of the request. Errors: undici's; the reason of the signal.
+ * Sends one POST. Resolves when the body of the answer has ended or `maxBytes` of it were read.
+ * Uses `Client.dispatch`, because the streams of `Client.request` cost as much as the rest of the
+ * request. Errors: undici's; the reason of the signal.
  */
 export function readAnswer(
   client: Client,
@@ -32,18 +33,18 @@ export function readAnswer(
     let answer: WholeAnswer | undefined
     let read = 0
 
-    const stop = () => controller?.abort(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
+    const abort = () => controller?.abort(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
 
     client.dispatch(
       { method: 'POST', path, headers: headersOf(request), body: request.body },
       {
         onRequestStart(started) {
           controller = started
-          if (signal.aborted) stop()
+          if (signal.aborted) abort()
         },
         onResponseStart(_, status, headers) {
-          // What comes before the answer, such as early hints.
+          // Ignores interim answers such as early hints.
           if (status < 200) return
           answer = { status, headers, isWhole: true }
           onHeaders()
@@ -52,14 +53,14 @@ export function readAnswer(
           read += chunk.length
           if (read <= maxBytes || !answer) return
           resolve({ ...answer, isWhole: false })
-          started.abort(new Error('the answer is too long'))
+          started.abort(new Error('answer too long'))
         },
         onResponseEnd() {
-          signal.removeEventListener('abort', stop)
+          signal.removeEventListener('abort', abort)
           if (answer) resolve(answer)
         },
         onResponseError(_, error) {
-          signal.removeEventListener('abort', stop)
+          signal.removeEventListener('abort', abort)
           reject(error)
         },
       },
@@ -67,7 +68,7 @@ export function readAnswer(
   })
 }
 
-/** Names and values in turn, as undici reads them fastest. */
+/** Alternating names and values, the fastest form for undici. */
 function headersOf({ headers }: Pick<ClaimedDelivery, 'headers'>): string[] {
   return Object.entries(headers).flatMap((header) => (ownHeaders.has(header[0].toLowerCase()) ? [] : header))
 }

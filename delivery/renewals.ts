@@ -5,21 +5,22 @@ import type { DeliveryMetrics } from './metrics.ts'
 import type { OpenDelivery } from './open-deliveries.ts'
 
 export interface Renewals {
-  /** From now on its claim is renewed. */
+  /** Starts renewing the lease. */
   add(held: OpenDelivery): void
-  /** A core has its result, or nobody will. */
+  /** Stops renewing the lease. */
   remove(held: OpenDelivery): void
   stop(): void
 }
 
-/** Looks that fall into one lease: a claim that one call fails to renew gets another. */
-const looksInALease = 4
-/** The most that the core renews at once. */
+/** Renewal checks per lease, so that a failed renewal is retried before the lease ends. */
+const checksPerLease = 4
+/** Most leases per renewal call. */
 const batchMax = 1_000
 
 /**
- * Keeps the claims of what is under way, until the core has the results. Most attempts end before their first renewal; only
- * what is slow costs calls, and all of it together one. So a lease can be short, and a dead worker's deliveries soon go on.
+ * Renews the leases of open deliveries until a core has their results. Most attempts end before
+ * their first renewal, and slow ones are renewed in batches. So leases can be short, and other
+ * workers soon take over the deliveries of a dead worker.
  */
 export function createRenewals(options: {
   core: Pick<Client<typeof LeadService>, 'renewClaims'>
@@ -34,31 +35,32 @@ export function createRenewals(options: {
 
   function schedule(leaseMs: number) {
     if (stopped || timer !== undefined) return
-    timer = setTimeout(look, leaseMs / looksInALease)
+    timer = setTimeout(renewDue, leaseMs / checksPerLease)
   }
 
-  function look() {
+  function renewDue() {
     timer = undefined
     const [any] = held
     if (any === undefined) return
     schedule(any.delivery.leaseMs)
     const due = [...held].filter(
-      ({ leaseEndsAt, delivery: { leaseMs } }) => leaseEndsAt - now() <= leaseMs * (1 - 1 / looksInALease),
+      ({ leaseEndsAt, delivery: { leaseMs } }) => leaseEndsAt - now() <= leaseMs * (1 - 1 / checksPerLease),
     )
     for (let from = 0; from < due.length; from += batchMax) void renew(due.slice(from, from + batchMax))
   }
 
   async function renew(batch: OpenDelivery[]) {
-    const askedAt = now()
-    // A core that is slow may still renew in time; meanwhile the next look asks again, usually another one.
+    const sentAt = now()
+    // A slow core may still renew in time. Meanwhile the next check retries, usually on another
+    // core.
     const timeoutMs = batch[0]?.delivery.leaseMs ?? 0
     const claims = batch.map(({ delivery: { deliveryId, claimId } }) => ({ deliveryId, claimId }))
     const answer = await core.renewClaims({ claims }, { timeoutMs }).catch(() => undefined)
-    // Reports and claims meet the same failure and say so.
+    // Not logged: reports and claims fail in the same way and log it.
     if (answer === undefined) return metrics.renewals.inc({ result: 'failed' }, batch.length)
     let lost = 0
     for (const [index, each] of batch.entries()) {
-      if (answer.renewed[index]?.held) each.leaseEndsAt = askedAt + each.delivery.leaseMs
+      if (answer.renewed[index]?.held) each.leaseEndsAt = sentAt + each.delivery.leaseMs
       else if (held.delete(each)) {
         each.leaseEndsAt = 0
         lost += 1
@@ -67,7 +69,7 @@ export function createRenewals(options: {
     metrics.renewals.inc({ result: 'held' }, answer.renewed.filter(({ held }) => held).length)
     if (lost === 0) return
     metrics.renewals.inc({ result: 'lost' }, lost)
-    logger.warn({ lost }, 'claims were lost')
+    logger.warn({ lost }, 'leases lost; other workers may send these deliveries again')
   }
 
   return {

@@ -12,24 +12,28 @@ import type { OpenDelivery } from './open-deliveries.ts'
 export type AttemptReport = MessageInitShape<typeof AttemptResultSchema>
 
 export interface Reports {
-  /** Passes a result on, as soon as it may. */
+  /** Queues a result. */
   add(report: AttemptReport, held: OpenDelivery): void
-  /** Results that no core has taken yet. */
+  /** Number of results that no core has accepted yet. */
   backlog(): number
-  /** Waits until a core has taken everything, or the time is up. */
+  /** Waits until all results are accepted, at most `withinMs`. */
   close(withinMs: number): Promise<void>
 }
 
-/** The most that the core takes at once. */
+/** Most results per report. */
 const batchMax = 1_000
-/** From one report to the next, in milliseconds: what is finished meanwhile goes with it, and costs a tenth of one alone. */
-const paceMs = 20
-/** How long a result is offered: also after its lease, since it saves a second request if nobody else has taken the delivery over. */
-const keepMs = 600_000
+/** Least milliseconds between reports. A result in a batch costs a tenth of a single report. */
+const intervalMs = 20
+/**
+ * How long a report is retried, even after its lease: it prevents a second request if no other
+ * worker has the delivery.
+ */
+const retryForMs = 600_000
 
 /**
- * Reports to the core what became of attempts: whatever finished while the last report was under way, or a moment later, is the next
- * one; after a quiet time the first goes at once. A report is repeated until a core has answered it; the claim that it carries makes a repeat, or a late one, harmless.
+ * Reports results of attempts to the cores in batches. Results that arrive during a report, or
+ * shortly after it, form the next one. After a pause the first result is sent at once. A report is
+ * retried until a core answers. Its claim id makes duplicate and late reports harmless.
  */
 export function createReports(options: {
   core: Pick<Client<typeof LeadService>, 'recordAttempts'>
@@ -37,94 +41,101 @@ export function createReports(options: {
   metrics: DeliveryMetrics
   logger: Logger
   now: () => number
-  /** A core has taken these results, or nobody will. */
-  onGone: (held: OpenDelivery[]) => void
+  /** Called when results were accepted or given up. */
+  onDone: (held: OpenDelivery[]) => void
 }): Reports {
-  const { core, backoff, metrics, logger, now, onGone } = options
+  const { core, backoff, metrics, logger, now, onDone } = options
   let queue: { report: AttemptReport; held: OpenDelivery; giveUpAt: number }[] = []
   let running: Promise<void> | undefined
   let batchLimit = batchMax
   let lastAt = Number.NEGATIVE_INFINITY
-  const hurried = new AbortController()
+  const closing = new AbortController()
   const stopped = new AbortController()
 
-  async function keepPace(): Promise<void> {
-    const ms = lastAt + paceMs - performance.now()
-    if (ms > 0 && queue.length < batchLimit) await delay(ms, undefined, { signal: hurried.signal }).catch(() => {})
+  async function waitForInterval(): Promise<void> {
+    const ms = lastAt + intervalMs - performance.now()
+    if (ms > 0 && queue.length < batchLimit) await delay(ms, undefined, { signal: closing.signal }).catch(() => {})
     lastAt = performance.now()
   }
 
   async function run(): Promise<void> {
     while (queue.length > 0 && !stopped.signal.aborted) {
-      await keepPace()
+      await waitForInterval()
       const batch = queue.slice(0, batchLimit)
       try {
         const { recorded } = await core.recordAttempts({ results: batch.map(({ report }) => report) })
         queue = queue.slice(batch.length)
         batchLimit = batchMax
         backoff.reset()
-        onGone(batch.map(({ held }) => held))
+        onDone(batch.map(({ held }) => held))
         const lost = recorded.filter(({ counted }) => !counted).length
         metrics.lateResults.inc(lost)
         if (lost > 0) logger.warn({ lost }, 'results came after their claims were lost')
       } catch (error) {
-        if (isRefusal(error)) refused(batch.length)
-        else await outOfReach(error)
+        if (isRefusal(error)) splitOrDrop(batch.length)
+        else await handleUnreachable(error)
       }
     }
   }
 
-  /** One result that the core will never take must not keep the others back: it is found by halving, and given up. */
-  function refused(size: number): void {
+  /**
+   * A rejected result must not block the others. Halves the batch until it is alone, then drops it.
+   */
+  function splitOrDrop(size: number): void {
     if (size > 1) {
       batchLimit = Math.ceil(size / 2)
       return
     }
     const [first] = queue.splice(0, 1)
-    if (first) onGone([first.held])
-    logger.error({ deliveryId: first?.report.deliveryId }, 'the core does not take the result of an attempt')
+    if (first) onDone([first.held])
+    logger.error({ deliveryId: first?.report.deliveryId }, 'core rejected the result of an attempt; dropping it')
     batchLimit = batchMax
   }
 
-  async function outOfReach(error: unknown): Promise<void> {
-    const tooLate = queue.filter(({ giveUpAt }) => now() >= giveUpAt)
-    if (tooLate.length > 0) {
-      queue = queue.filter((each) => !tooLate.includes(each))
-      onGone(tooLate.map(({ held }) => held))
-      logger.error({ given: tooLate.length }, 'results given up: no core for too long')
+  async function handleUnreachable(error: unknown): Promise<void> {
+    const expired = queue.filter(({ giveUpAt }) => now() >= giveUpAt)
+    if (expired.length > 0) {
+      queue = queue.filter((each) => !expired.includes(each))
+      onDone(expired.map(({ held }) => held))
+      logger.error({ given: expired.length }, 'no core accepted these results in time; dropping them')
     }
-    if (backoff.failures() === 0) logger.warn({ code: ConnectError.from(error).code }, 'no core takes results')
+    if (backoff.failures() === 0)
+      logger.warn({ code: ConnectError.from(error).code }, 'report failed on all cores; retrying with backoff')
     await backoff.pause(stopped.signal)
   }
 
-  function work(): void {
+  function start(): void {
     running ??= run().finally(() => {
       running = undefined
-      // One may have come between the last look and the end.
-      if (queue.length > 0 && !stopped.signal.aborted) work()
+      // A result may have been added after the last check of the queue.
+      if (queue.length > 0 && !stopped.signal.aborted) start()
     })
   }
 
   return {
     add(report, held) {
-      queue.push({ report, held, giveUpAt: now() + keepMs })
-      work()
+      queue.push({ report, held, giveUpAt: now() + retryForMs })
+      start()
     },
     backlog: () => queue.length,
     async close(withinMs) {
-      hurried.abort()
+      closing.abort()
       const timer = setTimeout(() => stopped.abort(), withinMs)
       while (running !== undefined && !stopped.signal.aborted) {
         await Promise.race([running, new Promise((resolve) => stopped.signal.addEventListener('abort', resolve))])
       }
       clearTimeout(timer)
       stopped.abort()
-      if (queue.length > 0) logger.warn({ left: queue.length }, 'stopped with results that no core has taken')
+      if (queue.length > 0)
+        logger.warn(
+          { left: queue.length },
+          'stopped before a core accepted all results; their deliveries will be sent again',
+        )
     },
   }
 }
 
-/** The core has looked at it and says no, now and later. */
+/** Whether the core rejects the report for good, so that a retry is useless. */
 function isRefusal(error: unknown): boolean {
   const info = errorInfoOf(ConnectError.from(error))
   return info !== undefined && ['ValidationFailed', 'PayloadTooLarge'].includes(info.code)

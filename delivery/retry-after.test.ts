@@ -4,7 +4,7 @@ import { parseRetryAfter } from './retry-after.ts'
 
 const now = Date.UTC(1994, 10, 6, 8, 49, 7)
 
-describe('a Retry-After', () => {
+describe('parseRetryAfter', () => {
   it.each([
     ['0', 0],
     ['120', 120_000],
@@ -19,7 +19,7 @@ describe('a Retry-After', () => {
     ['Sat, 05 Nov 1994 08:49:37 GMT', 0],
     ['86400000', 86_400_000_000],
     ['9'.repeat(400), Number.MAX_SAFE_INTEGER],
-  ])('of %j is %d ms', (header, expected) => {
+  ])('parses %j as %d ms', (header, expected) => {
     expect(parseRetryAfter(header, now)).toBe(expected)
   })
 
@@ -44,20 +44,20 @@ describe('a Retry-After', () => {
       'Sun, 06 Nov 1994 25:49:37 GMT',
       'Sun Nov  6 08:49:37',
     ].filter((value) => value !== '1994'),
-  )('of %j is left out', (header) => {
+  )('ignores %j', (header) => {
     expect(parseRetryAfter(header, now)).toBeUndefined()
   })
 
-  it('that is missing is left out', () => {
+  it('returns undefined for a missing header', () => {
     expect(parseRetryAfter(undefined, now)).toBeUndefined()
   })
 
-  it('that comes several times means the longest wait that can be read', () => {
+  it('uses the longest valid wait of several headers', () => {
     expect(parseRetryAfter(['2', 'soon', '30', '5'], now)).toBe(30_000)
     expect(parseRetryAfter(['soon', ''], now)).toBeUndefined()
   })
 
-  it('of any text is left out, or a whole number of milliseconds that the wire can carry', () => {
+  it('returns undefined or a whole number of milliseconds within range for any text', () => {
     const texts = fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom(...'0123456789.,:+- GMTNovSu') }))
     fc.assert(
       fc.property(texts, fc.date({ noInvalidDate: true }), (text, at) => {
@@ -68,7 +68,7 @@ describe('a Retry-After', () => {
     )
   })
 
-  it('in seconds is never less than was asked', () => {
+  it('never rounds seconds down', () => {
     fc.assert(
       fc.property(fc.nat(), fc.nat({ max: 999_999 }), (whole, fraction) => {
         const text = `${whole}.${fraction}`
@@ -77,7 +77,7 @@ describe('a Retry-After', () => {
     )
   })
 
-  it('as a date comes back as the distance to it', () => {
+  it('returns the time until a date', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 4_000_000_000 }), fc.nat({ max: 100_000_000 }), (second, ahead) => {
         const date = new Date((second + ahead) * 1000).toUTCString()

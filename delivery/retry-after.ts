@@ -1,13 +1,16 @@
 const seconds = /^\d+(?:\.\d+)?$/
-/** The three forms of HTTP (RFC 9110, section 5.6.7), the first of them with any offset, as mail has it. */
+/**
+ * The three date formats of HTTP (RFC 9110, section 5.6.7). The first accepts any offset, as in
+ * e-mail.
+ */
 const fixedDate = /^(?:[A-Za-z]{3}, )?\d{1,2} [A-Za-z]{3} \d{4} \d{2}:\d{2}(?::\d{2})? (?:GMT|UTC|Z|[+-]\d{4})$/
 const rfc850Date = /^[A-Za-z]{6,9}, \d{2}-[A-Za-z]{3}-\d{2} \d{2}:\d{2}:\d{2} GMT$/
 const asctimeDate = /^[A-Za-z]{3} [A-Za-z]{3} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
 
 /**
- * A `Retry-After` as milliseconds from now, rounded up: seconds, with a fraction too, or a date, 0 when that is past.
- * However large, it stays a number (at most 2^53 - 1). Of several headers the longest wait counts. Undefined where there
- * is none that can be read.
+ * Parses `Retry-After` to milliseconds from now, rounded up, at most 2^53 - 1. Accepts seconds,
+ * also with a fraction, and dates; a past date is 0. Of several headers the longest wait counts.
+ * Returns undefined if none is valid.
  */
 export function parseRetryAfter(header: string | string[] | undefined, nowMs: number): number | undefined {
   const waits = [header ?? []]

@@ -1,7 +1,7 @@
 import { isIP, Socket } from 'node:net'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { createAddressJudge } from '../platform/addresses/addresses.ts'
+import { createAddressCheck } from '../platform/addresses/addresses.ts'
 import { createResolver, type Lookup, NameError } from '../platform/addresses/resolve.ts'
 import { testAuthority } from '../test/support/certificates.ts'
 import { startReceiver } from '../test/support/receiver.ts'
@@ -16,14 +16,14 @@ afterEach(async () => {
   await Promise.all(senders.splice(0).map((sender) => sender.close()))
 })
 
-const loopback = createAddressJudge({ allowedCidrs: ['127.0.0.0/8'] })
+const loopback = createAddressCheck({ allowedCidrs: ['127.0.0.0/8'] })
 const named = (...addresses: string[]): Lookup => {
   return async () => addresses.map((address) => ({ address, family: isIP(address) as 4 | 6 }))
 }
 
 function senderWith(options: Partial<SenderOptions> & { lookup?: Lookup } = {}) {
   const { lookup = named('127.0.0.1'), ...rest } = options
-  const resolver = createResolver({ judge: loopback, lookup })
+  const resolver = createResolver({ isAllowed: loopback, lookup })
   const sender = createSender({ resolver, responseMaxBytes: 65_536, maxIdle: 4, ca: testAuthority, ...rest })
   senders.push(sender)
   return sender
@@ -43,8 +43,8 @@ const answered = (status: number): Outcome => ({ case: 'response', value: { stat
 const failed = (phase: AttemptPhase, reason: FailureReason): Outcome => ({ case: 'failure', value: { phase, reason } })
 const { RESOLVE, CONNECT, TLS, HEADERS, BODY } = AttemptPhase
 
-describe('a request', () => {
-  it('arrives as it was prepared, byte for byte', async () => {
+describe('requests', () => {
+  it('sends the prepared request byte for byte', async () => {
     expect(await send(`${receiver.http}/200?team=7&x=%20y`)).toEqual(answered(200))
     const [got] = receiver.to('/200?team=7&x=%20y')
     expect(got?.method).toBe('POST')
@@ -58,7 +58,7 @@ describe('a request', () => {
     })
   })
 
-  it('does not let the prepared headers say where it goes or how long it is', async () => {
+  it('ignores prepared headers that would set the host or the length', async () => {
     const headers = {
       host: 'metadata.internal',
       'Content-Length': '1',
@@ -72,14 +72,14 @@ describe('a request', () => {
     })
   })
 
-  it('keeps the name of its destination for TLS and Host', async () => {
+  it('uses the name of the destination for TLS and Host', async () => {
     expect(await send(`${receiver.https('good')}/202`)).toEqual(answered(202))
     expect(receiver.to('/202')[0]?.headers.host).toBe(`good.receiver.example:${receiver.httpsPort}`)
     expect(await send(`https://127.0.0.1:${receiver.httpsPort}/203`)).toEqual(answered(203))
   })
 
   it.each([200, 204, 299, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503, 599])(
-    'answered with %d is an answer',
+    'return a response for status %d',
     async (status) => {
       expect(await send(`${receiver.http}/${status}`)).toEqual(answered(status))
     },
@@ -92,19 +92,19 @@ describe('a request', () => {
     ['429-retry-after-huge', 429, BigInt(Number.MAX_SAFE_INTEGER)],
     ['503-retry-after-seconds', 503, 2_000n],
     ['429-retry-after-garbage', 429, undefined],
-  ])('answered as %s says how long to wait', async (path, status, retryAfterMs) => {
+  ])('returns the wait of a Retry-After answered as %s', async (path, status, retryAfterMs) => {
     const value = retryAfterMs === undefined ? { status } : { status, retryAfterMs }
     expect(await send(`${receiver.http}/${path}`)).toEqual({ case: 'response', value })
   })
 
-  it('answered with a date to wait for says how far that is', async () => {
+  it('returns the time until a Retry-After date', async () => {
     const now = Date.parse(retryDate) - 90_000
     const outcome = await senderWith({ now: () => now }).send(request(`${receiver.http}/429-retry-after-date`), never)
     expect(outcome).toEqual({ case: 'response', value: { status: 429, retryAfterMs: 90_000n } })
   })
 
   it.each(['302-to-metadata', '302-to-elsewhere', '307-to-elsewhere', '301-to-localhost'])(
-    'answered as %s goes nowhere else',
+    'do not follow the redirect %s',
     async (path) => {
       const before = receiver.requests.length
       expect(await send(`${receiver.http}/${path}`)).toEqual(answered(Number(path.slice(0, 3))))
@@ -113,22 +113,22 @@ describe('a request', () => {
   )
 })
 
-describe('an answer', () => {
+describe('answers', () => {
   it.each([
     ['100-mb', 200],
     ['endless-200', 200],
     ['endless-500', 500],
     ['endless-gzip', 200],
-  ])('of %s counts by its status, and little of it is read', async (path, status) => {
+  ])('uses the status of %s and reads little of its body', async (path, status) => {
     const before = receiver.bytesSent()
     const open = receiver.openConnections()
     expect(await send(`${receiver.http}/${path}`)).toEqual(answered(status))
     await until('the connection to be closed', () => receiver.openConnections() <= open)
-    // What is in the buffers of both ends and of the kernel between them comes on top.
+    // Buffers of both ends and of the kernel add to the limit.
     expect(receiver.bytesSent() - before).toBeLessThan(20 * 1024 * 1024)
   })
 
-  it('of exactly the limit leaves its connection in use', async () => {
+  it('keeps the connection after a body of exactly the limit', async () => {
     receiver.on('/limit', (_request, response) => response.end(Buffer.alloc(65_536)))
     receiver.on('/beyond', (_request, response) => response.end(Buffer.alloc(65_537)))
     const sender = senderWith()
@@ -139,7 +139,7 @@ describe('an answer', () => {
   })
 })
 
-describe('an attempt that fails', () => {
+describe('failed attempts', () => {
   it.each([
     ['reset-in-headers', HEADERS, FailureReason.CONNECTION_RESET],
     ['close-without-a-word', HEADERS, FailureReason.CONNECTION_RESET],
@@ -152,7 +152,7 @@ describe('an attempt that fails', () => {
     ['two-lengths', HEADERS, FailureReason.PROTOCOL_ERROR],
     ['switch-protocols', HEADERS, FailureReason.PROTOCOL_ERROR],
     ['status-999', BODY, FailureReason.PROTOCOL_ERROR],
-  ])('as %s says where and why', async (path, phase, reason) => {
+  ])('reports phase and reason of %s', async (path, phase, reason) => {
     expect(await send(`${receiver.http}/${path}`)).toEqual(failed(phase, reason))
   })
 
@@ -161,12 +161,12 @@ describe('an attempt that fails', () => {
     ['expired', FailureReason.CERTIFICATE_INVALID],
     ['self-signed', FailureReason.CERTIFICATE_INVALID],
     ['reset-in-tls', FailureReason.CONNECTION_RESET],
-  ])('in TLS as %s says so', async (name, reason) => {
+  ])('reports the TLS failure %s', async (name, reason) => {
     expect(await send(`${receiver.https(name)}/200`)).toEqual(failed(TLS, reason))
     expect(receiver.requests.some(({ headers }) => headers.host?.startsWith(name))).toBe(false)
   })
 
-  it('in TLS for want of an authority, or of TLS itself, says so', async () => {
+  it('reports an unknown authority and a server without TLS', async () => {
     const strict = senderWith({ ca: undefined })
     expect(await strict.send(request(`${receiver.https('good')}/200`), never)).toEqual(
       failed(TLS, FailureReason.CERTIFICATE_INVALID),
@@ -175,7 +175,7 @@ describe('an attempt that fails', () => {
     expect(await send(plain)).toEqual(failed(TLS, FailureReason.TLS_FAILED))
   })
 
-  it('for nobody listens is refused', async () => {
+  it('reports a refused connection', async () => {
     const gone = await startReceiver()
     await gone.close()
     expect(await send(`${gone.http}/200`)).toEqual(failed(CONNECT, FailureReason.CONNECTION_REFUSED))
@@ -185,7 +185,7 @@ describe('an attempt that fails', () => {
     )
   })
 
-  it('in the name service says which way', async () => {
+  it('reports how the name service failed', async () => {
     const lookups: [NameError | Error, FailureReason][] = [
       [new NameError('not_found'), FailureReason.NAME_NOT_FOUND],
       [new NameError('failed'), FailureReason.NAME_SERVICE_FAILED],
@@ -196,7 +196,7 @@ describe('an attempt that fails', () => {
     }
   })
 
-  it('never says more than its place in two closed lists', async () => {
+  it('reports only a phase and a reason from closed lists', async () => {
     const outcome = await senderWith({ lookup: () => Promise.reject(new Error('10.0.0.7 said no')) }).send(
       request('http://crm.example/secret'),
       never,
@@ -205,25 +205,25 @@ describe('an attempt that fails', () => {
   })
 })
 
-describe('the deadline', () => {
+describe('deadline and abort', () => {
   it.each([
     ['hang', HEADERS],
     ['drip-the-head', HEADERS],
     ['early-hints-flood', HEADERS],
     ['hang-in-body', BODY],
     ['drip-one-byte', BODY],
-  ])('ends %s', async (path, phase) => {
+  ])('ends %s at the deadline', async (path, phase) => {
     const open = receiver.openConnections()
     expect(await send(`${receiver.http}/${path}`, { deadlineMs: 300 })).toEqual(failed(phase, FailureReason.TIMEOUT))
     await until('the connection to be closed', () => receiver.openConnections() <= open)
   })
 
-  it('ends a TLS handshake without an end', async () => {
+  it('ends a hanging TLS handshake', async () => {
     const outcome = await send(`${receiver.https('hang-in-tls')}/200`, { deadlineMs: 300 })
     expect(outcome).toEqual(failed(TLS, FailureReason.TIMEOUT))
   })
 
-  it('ends a name service and a connection that do not answer', async () => {
+  it('ends a hanging look-up and a hanging connection', async () => {
     const resolving = senderWith({ lookup: () => new Promise(() => {}) })
     expect(await resolving.send(request('http://crm.example/', { deadlineMs: 50 }), never)).toEqual(
       failed(RESOLVE, FailureReason.TIMEOUT),
@@ -234,7 +234,7 @@ describe('the deadline', () => {
     )
   })
 
-  it('stays on record when it is broken off after it was sent', async () => {
+  it('reports an attempt as failed if it is aborted after it was sent', async () => {
     const stop = new AbortController()
     const sender = senderWith()
     const seen = receiver.to('/hang').length
@@ -244,7 +244,7 @@ describe('the deadline', () => {
     expect(await sending).toEqual(failed(HEADERS, FailureReason.NETWORK_ERROR))
   })
 
-  it('is handed back when it is broken off before it was sent', async () => {
+  it('releases an attempt that is aborted before it was sent', async () => {
     const stop = new AbortController()
     const connected = Promise.withResolvers<void>()
     const dial = () => {
@@ -262,8 +262,8 @@ describe('the deadline', () => {
   })
 })
 
-describe('a connection', () => {
-  it('is used again for the same origin', async () => {
+describe('connections', () => {
+  it('reuses a connection for the same origin', async () => {
     const sender = senderWith()
     const before = receiver.connections()
     for (const path of ['/200', '/404', '/500']) await sender.send(request(`${receiver.http}${path}`), never)
@@ -273,7 +273,7 @@ describe('a connection', () => {
     expect(receiver.connections() - before).toBe(2)
   })
 
-  it('is not used again once the name has other addresses', async () => {
+  it('does not reuse a connection after the addresses of the name change', async () => {
     const other = await startReceiver('127.0.0.2')
     let address = '127.0.0.1'
     const sender = senderWith({ lookup: (...call) => named(address)(...call) })
@@ -288,12 +288,12 @@ describe('a connection', () => {
     await other.close()
   })
 
-  it('goes to another address of the name when one is refused', async () => {
+  it('tries another address if one refuses the connection', async () => {
     const sender = senderWith({ lookup: named('127.0.0.3', '127.0.0.1') })
     expect(await sender.send(request(`http://two.example:${receiver.port}/200`), never)).toEqual(answered(200))
   })
 
-  it('that the server had let go of is no failed attempt', async () => {
+  it('repeats a request if the server closed the kept connection', async () => {
     const sender = senderWith()
     const before = receiver.connections()
     expect(await sender.send(request(`${receiver.http}/200-then-reset`), never)).toEqual(answered(200))
@@ -301,7 +301,7 @@ describe('a connection', () => {
     expect(receiver.connections() - before).toBe(2)
   })
 
-  it('that ends at any moment after its answer fails no later attempt', async () => {
+  it('does not fail a later attempt if a connection closes at any time after its answer', async () => {
     const sender = senderWith()
     receiver.on('/ends', (request, response) => {
       const end = () => request.socket.destroy()
@@ -314,16 +314,16 @@ describe('a connection', () => {
     }
   })
 
-  it('is not kept when the server closes it or says more than it was asked', async () => {
+  it('drops a connection that the server closes or sends extra data on', async () => {
     const sender = senderWith()
     expect(await sender.send(request(`${receiver.http}/200-and-close`), never)).toEqual(answered(200))
-    await until('it to be dropped', () => sender.idleConnections() === 0)
+    await until('the connection to be dropped', () => sender.idleConnections() === 0)
     expect(await sender.send(request(`${receiver.http}/200-and-more`), never)).toEqual(answered(200))
-    await until('it to be dropped', () => sender.idleConnections() === 0)
+    await until('the connection to be dropped', () => sender.idleConnections() === 0)
     expect(await sender.send(request(`${receiver.http}/200`), never)).toEqual(answered(200))
   })
 
-  it('is kept only within bounds', async () => {
+  it('keeps at most maxIdle connections', async () => {
     const sender = senderWith({ maxIdle: 2 })
     await Promise.all(Array.from({ length: 6 }, () => sender.send(request(`${receiver.http}/200`), never)))
     expect(sender.idleConnections()).toBe(2)

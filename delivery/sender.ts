@@ -2,27 +2,27 @@ import { AttemptPhase, type ClaimedDelivery } from '#proto/lead/v1/delivery_pb.j
 import { parseDestinationUrl } from '../platform/addresses/destination-url.ts'
 import { DestinationBlockedError, type ResolvedAddress, type Resolver } from '../platform/addresses/resolve.ts'
 import { type Connection, createConnections } from './connections.ts'
-import { type Failure, failureOf, isConnectionLost, ProtocolError } from './failures.ts'
+import { classifyFailure, type Failure, isConnectionLost, ProtocolError } from './failures.ts'
 import { type Dial, openSocket } from './open-socket.ts'
 import { readAnswer } from './read-answer.ts'
 import { parseRetryAfter } from './retry-after.ts'
 
-/** What an attempt came to, as the core wants to hear it. */
+/** Outcome of an attempt, in the form of the report. */
 export type Outcome =
   | { case: 'response'; value: { status: number; retryAfterMs?: bigint } }
   | { case: 'failure'; value: Failure }
   | { case: 'released'; value: Record<string, never> }
 
-/** A request as the core has prepared it. */
+/** A request that the core has prepared. */
 export type ReadyRequest = Pick<ClaimedDelivery, 'url' | 'headers' | 'body' | 'deadlineMs'>
 
 export interface Sender {
   /**
-   * One attempt. Never rejects. Aborting the signal breaks it off: the outcome is `released` when nothing of the request was
-   * sent, and a failure otherwise.
+   * Makes one attempt. Never rejects. If the signal aborts, the outcome is `released` if nothing of
+   * the request was sent, else a failure.
    */
   send(request: ReadyRequest, signal: AbortSignal): Promise<Outcome>
-  /** Connections that wait for work. */
+  /** Number of idle connections. */
   idleConnections(): number
   close(): Promise<void>
 }
@@ -30,7 +30,7 @@ export interface Sender {
 export interface SenderOptions {
   resolver: Resolver
   responseMaxBytes: number
-  /** Connections that are kept for later requests. */
+  /** Most idle connections. */
   maxIdle: number
   now?: () => number
   dial?: Dial | undefined
@@ -38,9 +38,10 @@ export interface SenderOptions {
 }
 
 /**
- * Sends prepared requests (contract, section 5). Each attempt resolves its destination anew, judges every address and goes to a
- * judged one, over a connection that is kept only for such an address. Redirects are not followed, proxies not used. One deadline
- * covers it all. Of an answer at most `responseMaxBytes` are read, then the connection is closed and the status counts.
+ * Sends prepared requests (contract, section 5). Each attempt resolves its destination again and
+ * checks every address. A kept connection is reused only if its address passed this check.
+ * Redirects and proxies are not used. One deadline covers the whole attempt. At most
+ * `responseMaxBytes` of an answer are read; then the connection is closed and the status counts.
  */
 export function createSender(options: SenderOptions): Sender {
   const { resolver, responseMaxBytes, maxIdle, now = Date.now, dial, ca } = options
@@ -67,8 +68,8 @@ export function createSender(options: SenderOptions): Sender {
   }
 
   /**
-   * Undefined when the server had let go of the kept connection before it said a word: it does so at any time, and a request
-   * that meets it on its way has failed through nobody's fault.
+   * Returns undefined if the server closed the kept connection before it answered. Servers may
+   * close idle connections at any time, so the request is sent again over a new one.
    */
   async function exchangeUnlessStale(kept: Connection, ...rest: ExchangeRest): Promise<Answer | undefined> {
     const { bytesRead } = kept.socket
@@ -93,7 +94,7 @@ export function createSender(options: SenderOptions): Sender {
         onHeaders: () => onPhase(AttemptPhase.BODY),
       })
       whole = isWhole
-      if (status < 200 || status > 599) throw new ProtocolError('no status of HTTP')
+      if (status < 200 || status > 599) throw new ProtocolError('invalid HTTP status')
       const retryAfterMs = parseRetryAfter(headers['retry-after'], now())
       return { status, ...(retryAfterMs === undefined ? {} : { retryAfterMs: BigInt(retryAfterMs) }) }
     } finally {
@@ -108,9 +109,9 @@ export function createSender(options: SenderOptions): Sender {
       let timedOut = false
       const timer = setTimeout(() => {
         timedOut = true
-        end.abort(new Error('the deadline has passed'))
+        end.abort(new Error('deadline exceeded'))
       }, request.deadlineMs)
-      const release = () => end.abort(new Error('the worker stops'))
+      const release = () => end.abort(new Error('worker stopping'))
       if (signal.aborted) release()
       else signal.addEventListener('abort', release)
       let phase = AttemptPhase.RESOLVE
@@ -120,9 +121,9 @@ export function createSender(options: SenderOptions): Sender {
         })
         return { case: 'response', value: answer }
       } catch (error) {
-        const brokenOff = end.signal.aborted && !timedOut
-        if (brokenOff && phase < AttemptPhase.HEADERS) return { case: 'released', value: {} }
-        return { case: 'failure', value: failureOf(error, phase, timedOut) }
+        const isAborted = end.signal.aborted && !timedOut
+        if (isAborted && phase < AttemptPhase.HEADERS) return { case: 'released', value: {} }
+        return { case: 'failure', value: classifyFailure(error, phase, timedOut) }
       } finally {
         clearTimeout(timer)
         signal.removeEventListener('abort', release)

@@ -22,7 +22,7 @@ afterEach(async () => {
 
 type Due = { deliveryId: string; destination: string; url?: string }
 
-/** A core in memory that gives out what is due, as its contract says, and does as the test says. */
+/** An in-memory core that hands out due deliveries and that the test controls. */
 function createTestCore() {
   const core = {
     due: [] as Due[],
@@ -30,12 +30,12 @@ function createTestCore() {
     records: [] as AttemptResult[][],
     recorded: new Map<string, AttemptResult>(),
     down: false,
-    /** Gives out more of a destination than was asked for, as two claims at once can. */
+    /** Exceeds the limit per destination, as two concurrent claims can. */
     ignoresRoom: false,
-    /** Runs before a report is answered; what it throws is the answer. */
+    /** Runs before a report is answered. An error that it throws is the answer. */
     onRecord: async (_request: RecordAttemptsRequest): Promise<void> => {},
     renewals: [] as RenewClaimsRequest[],
-    /** Claims that another worker has taken over. */
+    /** Claims whose lease another worker has taken over. */
     lost: new Set<string>(),
     leaseMs: 60_000,
     wake: Promise.withResolvers<void>(),
@@ -110,7 +110,7 @@ function createTestCore() {
   return { ...core, core, client: createClient(LeadService, transport) }
 }
 
-/** A network in memory: each destination answers at once, unless it hangs until it is let go. */
+/** An in-memory network. Each destination answers at once, or hangs until it is released. */
 function createTestSender() {
   const hanging = new Map<string, PromiseWithResolvers<void>>()
   const sending = new Map<string, number>()
@@ -170,8 +170,8 @@ const deliveries = (destination: string, number: number): Due[] =>
     url: destination,
   }))
 
-describe('a worker', () => {
-  it('leaves an offer with each core as it comes, beside its poll, and sends what it is handed', async () => {
+describe('delivery worker', () => {
+  it('opens an offer on each added core besides its poll, and sends what the offer returns', async () => {
     const [polled, other] = [createTestCore(), createTestCore()]
     const network = createTestSender()
     let follower: Parameters<WorkerOptions['followCores']>[0] | undefined
@@ -187,14 +187,14 @@ describe('a worker', () => {
     await until('an offer with the other core', () => offers(other) === 1)
     other.core.add(...deliveries('new', 1))
     await until('its report, and the next offer', () => polled.core.recorded.size === 1 && offers(other) === 2)
-    // The core is gone: nothing is asked of it any more, whatever becomes free.
+    // After the core is removed it gets no further claims.
     follower!.removed('http://other')
     polled.core.add(...deliveries('due', 5))
     await until('the rest', () => polled.core.recorded.size === 6)
     expect(offers(other)).toBe(2)
   })
 
-  it('sends what is due and reports it, each once', async () => {
+  it('sends and reports each due delivery once', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     core.add(...deliveries('a', 30), ...deliveries('b', 30))
@@ -207,7 +207,7 @@ describe('a worker', () => {
     expect(core.records.flat()).toHaveLength(61)
   })
 
-  it('never has more under way than it may, in all and to one destination', async () => {
+  it('never exceeds the limits in total and per destination', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     core.add(...deliveries('a', 100), ...deliveries('b', 100), ...deliveries('c', 7))
@@ -217,7 +217,7 @@ describe('a worker', () => {
     for (const url of ['a', 'b', 'c']) expect(network.most(url)).toBeLessThanOrEqual(3)
   })
 
-  it('lets destinations that hang hold up nobody else, even when there are more of them than would fit', async () => {
+  it('sends to other destinations while more destinations hang than there are places', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     const hung = Array.from({ length: 8 }, (_, index) => `hung-${index}`)
@@ -234,7 +234,7 @@ describe('a worker', () => {
     await until('everything', () => core.recorded.size === 100 + 160)
   })
 
-  it('takes more for a full destination as soon as it has room, though a claim is open that does not know', async () => {
+  it('claims more for a full destination as soon as it has room, despite an open claim', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     network.hang('a')
@@ -245,7 +245,7 @@ describe('a worker', () => {
     await until('the rest', () => core.recorded.size === 12)
   })
 
-  it('renews the claims of what is slow until its results are taken', async () => {
+  it('renews the leases of slow deliveries until a core accepts their results', async () => {
     const { core, client } = createTestCore()
     core.leaseMs = 40
     const network = createTestSender()
@@ -269,12 +269,12 @@ describe('a worker', () => {
     expect(core.renewals.length).toBeLessThanOrEqual(after + 1)
   })
 
-  it('does not send what waited for its destination and was lost meanwhile', async () => {
+  it('does not send a waiting delivery whose lease was lost', async () => {
     const { core, client } = createTestCore()
     core.leaseMs = 40
     const network = createTestSender()
     network.hang('a')
-    // Given out by two claims that knew nothing of each other: the second one waits.
+    // Two concurrent claims returned one each, so the second delivery waits.
     const sent: string[] = []
     const sender: Sender = {
       ...network.sender,
@@ -296,7 +296,7 @@ describe('a worker', () => {
     expect([...core.recorded.values()].map(({ outcome }) => outcome.case).toSorted()).toEqual(['released', 'response'])
   })
 
-  it('reports in batches: what finished meanwhile is the next one', async () => {
+  it('batches results that finish during a report', async () => {
     const { core, client } = createTestCore()
     const first = Promise.withResolvers<void>()
     core.onRecord = async () => {
@@ -313,13 +313,13 @@ describe('a worker', () => {
     expect(core.records.length).toBeLessThan(5)
   })
 
-  it('goes on when the cores come back, and keeps results until they have them', async () => {
+  it('continues after an outage of the cores and keeps results until they are accepted', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     network.hang('a')
     core.add(...deliveries('a', 3))
     const worker = startWorker({ core: client, sender: network.sender })
-    await until('three under way', () => network.sending('a') === 3)
+    await until('three running attempts', () => network.sending('a') === 3)
     core.down = true
     network.release('a')
     core.add(...deliveries('b', 2))
@@ -331,7 +331,7 @@ describe('a worker', () => {
     await until('readiness', () => worker.isReady())
   })
 
-  it('repeats a report whose answer was lost, which changes nothing', async () => {
+  it('repeats a report whose answer was lost, without effect', async () => {
     const { core, client } = createTestCore()
     let lost = 0
     core.onRecord = async ({ results }) => {
@@ -346,7 +346,7 @@ describe('a worker', () => {
     expect(core.recorded.size).toBe(1)
   })
 
-  it('gives up the one result that the core refuses, and no other', async () => {
+  it('drops only the result that the core rejects', async () => {
     const { core, client } = createTestCore()
     core.onRecord = async ({ results }) => {
       if (!results.some(({ deliveryId }) => deliveryId === 'dlv_a_2')) return
@@ -361,13 +361,13 @@ describe('a worker', () => {
     await until('the next', () => core.recorded.size === 10)
   })
 
-  it('that stops lets running attempts finish, and takes no more', async () => {
+  it('finishes running attempts on stop and claims no more', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     network.hang('a')
     core.add(...deliveries('a', 2))
     const worker = startWorker({ core: client, sender: network.sender })
-    await until('two under way', () => network.sending('a') === 2)
+    await until('two running attempts', () => network.sending('a') === 2)
     const stopping = worker.stop()
     core.add(...deliveries('b', 2))
     network.release('a')
@@ -376,13 +376,13 @@ describe('a worker', () => {
     expect(core.due).toHaveLength(2)
   })
 
-  it('that stops hands back what does not finish within the grace time', async () => {
+  it('aborts attempts after the grace time on stop and releases the rest', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()
     network.hang('a')
     core.add(...deliveries('a', 3))
     const worker = startWorker({ core: client, sender: network.sender, graceMs: 20 })
-    await until('three under way', () => network.sending('a') === 3)
+    await until('three running attempts', () => network.sending('a') === 3)
     await worker.stop()
     expect([...core.recorded.values()].map(({ outcome }) => outcome.case)).toEqual(['released', 'released', 'released'])
   })

@@ -15,52 +15,55 @@ import { createRenewals } from './renewals.ts'
 import { createReports } from './reports.ts'
 import type { Outcome, Sender } from './sender.ts'
 
-/** So much work is held ready as was done in this time, so that a claim on its way leaves no place empty. */
-const readyForMs = 200
-/** And never more than this. */
+/**
+ * Keeps as many deliveries ready as were finished in this time, so that no place waits for a claim.
+ */
+const readyWindowMs = 200
+/** Most deliveries to keep ready. */
 const readyMax = 1_000
-/** Time for the last reports of a worker that stops. */
-const reportWithinMs = 2_000
+/** Time for the last reports of a stopping worker. */
+const lastReportsMs = 2_000
 
 export interface DeliveryWorker {
   start(): void
   /** Whether the cores answer. */
   isReady(): boolean
   /**
-   * Takes no more work and hands back what it has not begun. Attempts under way end within the grace time; then they are
-   * broken off, and what was sent is reported as an attempt.
+   * Stops claiming and releases deliveries that were not started. Waits for running attempts during
+   * the grace time, then aborts them. An aborted attempt that sent anything is reported as a
+   * failure.
    */
   stop(): Promise<void>
 }
 
 export interface WorkerOptions {
-  /** Whichever core is in turn. */
+  /** Client for the pool of cores. */
   core: Pick<Client<typeof LeadService>, 'claimDeliveries' | 'renewClaims' | 'recordAttempts'>
   followCores: FollowCores
   sender: Sender
-  /** Names the worker in its claims. */
+  /** Identifies the worker in claims. */
   workerId: string
-  /** Attempts at once. */
+  /** Most concurrent attempts. */
   concurrency: number
-  /** Of them to one destination. */
+  /** Most concurrent attempts per destination. */
   perDestination: number
-  /** How long a claim waits for something that is due. */
+  /** How long a claim waits for deliveries. */
   waitMs: number
   graceMs: number
-  /** Time for an answer of the core, its waiting not counted. */
+  /** Time for an answer of a core, without the wait of a claim. */
   answerWithinMs: number
   logger: Logger
   metrics?: DeliveryMetrics
   now?: () => number
-  /** Milliseconds of a clock that never goes back. */
+  /** A monotonic clock in milliseconds. */
   monotonic?: () => number
-  /** First pause after a failed call; for tests. */
+  /** First pause after a failed call. For tests. */
   retryMs?: number
 }
 
 /**
- * Claims deliveries, sends them, reports what became of them. Claims go on while work is under way, so that slow destinations hold up
- * nobody but themselves, and what is slow keeps its claim.
+ * Claims deliveries, sends them and reports the results. Claiming continues while attempts run, so
+ * slow destinations do not delay others. Leases of slow attempts are renewed.
  */
 export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   const { core, sender, concurrency, perDestination, graceMs, logger, now = Date.now, retryMs } = options
@@ -68,8 +71,8 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   const backoff = () => createBackoff(retryMs === undefined ? {} : { minMs: retryMs })
   const open = createOpenDeliveries({ concurrency, perDestination })
   const renewals = createRenewals({ core, metrics, logger, now })
-  const reports = createReports({ core, backoff: backoff(), metrics, logger, now, onGone: gone })
-  const pace = createPace({ windowMs: readyForMs, monotonic })
+  const reports = createReports({ core, backoff: backoff(), metrics, logger, now, onDone: onReported })
+  const pace = createPace({ windowMs: readyWindowMs, monotonic })
   const spare = () => Math.min(pace.perWindow(), readyMax)
   const running = new Set<Promise<void>>()
   const interrupted = new AbortController()
@@ -86,24 +89,24 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     metrics,
     backoff,
     open,
-    // A core that hands out but takes nothing back must not make the results pile up.
+    // Stops claiming while reports fail, so that results do not pile up.
     room: () => (reports.backlog() > 2 * concurrency + spare() ? 0 : open.places() + spare() - open.ready()),
     isStocked: () => open.ready() > spare() / 2,
-    onClaimed: take,
+    onClaimed: addClaimed,
     abandon: interrupted.signal,
   })
 
-  function gone(reported: OpenDelivery[]): void {
+  function onReported(reported: OpenDelivery[]): void {
     for (const held of reported) renewals.remove(held)
     claims.freed(false)
   }
 
-  function take(deliveries: ClaimedDelivery[]): void {
+  function addClaimed(deliveries: ClaimedDelivery[]): void {
     for (const delivery of deliveries) {
       const held = { delivery, leaseEndsAt: now() + delivery.leaseMs, claimedIn: activeContext() }
       renewals.add(held)
       if (stopping) report(held, { case: 'released', value: {} }, 0)
-      else if (open.admit(held)) run(held)
+      else if (open.add(held)) run(held)
     }
   }
 
@@ -120,13 +123,13 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
 
   async function send(held: OpenDelivery): Promise<void> {
     const { delivery, leaseEndsAt } = held
-    // It waited for another one to its destination, and its claim is lost, or was not renewed: somebody else may have it.
-    const late = now() >= leaseEndsAt
-    const began = performance.now()
-    const outcome: Outcome = late
+    // The lease ended while the delivery waited, so another worker may have it.
+    const isExpired = now() >= leaseEndsAt
+    const startedAt = performance.now()
+    const outcome: Outcome = isExpired
       ? { case: 'released', value: {} }
       : await observeAttempt(held, metrics, () => sender.send(delivery, interrupted.signal))
-    report(held, outcome, Math.round(performance.now() - began))
+    report(held, outcome, Math.round(performance.now() - startedAt))
   }
 
   function report(held: OpenDelivery, outcome: Outcome, durationMs: number): void {
@@ -150,14 +153,14 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
       interrupted.abort()
       await allOf(running)
       await claimsEnded
-      await reports.close(reportWithinMs)
+      await reports.close(lastReportsMs)
       renewals.stop()
       await sender.close()
     },
   }
 }
 
-/** Also those that join while it waits. */
+/** Waits for all, including promises that are added meanwhile. */
 async function allOf(running: Set<Promise<void>>): Promise<void> {
   while (running.size > 0) await Promise.all(running)
 }

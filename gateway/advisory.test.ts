@@ -15,7 +15,7 @@ const anyPage = fc.record(
 
 const create = (more: object) => ({ publicSiteKey: 'pk_demo', clientInstanceId: 'browser', ...more })
 
-/** Sends the same advisory fields on each route that takes them. */
+/** Sends the same advisory fields to each route that accepts them. */
 async function startSender() {
   const gateway = await startTestGateway({ env: { RATE_LIMIT_FACTOR: '10000' } })
   gateway.core.capabilities = { messageRetryRoute: true }
@@ -35,7 +35,7 @@ async function startSender() {
 }
 
 describe('advisory fields', () => {
-  test('with any string or number are taken on every route', async () => {
+  test('accept any string or number on every route', async () => {
     const { sendAll } = await startSender()
     await fc.assert(
       fc.asyncProperty(anyPage, anyText, async (pageContext, locale) => {
@@ -45,7 +45,7 @@ describe('advisory fields', () => {
     )
   })
 
-  test('reach the core without lone surrogates and without a viewport that is no size', async () => {
+  test('reach the core without lone surrogates and without an invalid viewport', async () => {
     const { core, call } = await startTestGateway()
     await call('POST', '/sessions', {
       body: create({
@@ -66,7 +66,7 @@ describe('advisory fields', () => {
     }
   })
 
-  test('may hold a number that no double can', async () => {
+  test('accept a number beyond the range of a double', async () => {
     const { call } = await startTestGateway()
     const body = `{"url":"${url}","viewport":{"width":1e309,"height":1}}`
     expect((await call('POST', '/context/page', { body })).status).toBe(204)
@@ -81,12 +81,12 @@ describe('advisory fields', () => {
     ['half a viewport', { url, viewport: { width: 1 } }],
     ['an unknown field', { url, cookies: 'a=b' }],
     ['more than 16 KiB', { url, title: 'x'.repeat(16 * 1024) }],
-  ])('with %s are refused on every route', async (_, pageContext) => {
+  ])('are rejected with %s on every route', async (_, pageContext) => {
     const { sendAll } = await startSender()
     expect(await sendAll(pageContext, 'en')).toEqual([400, 400, 400, 400])
   })
 
-  test('of 16 KiB are taken', async () => {
+  test('are accepted up to 16 KiB', async () => {
     const { sendAll } = await startSender()
     const pageContext = { url, title: '', referrer: '' }
     pageContext.title = '€'.repeat(Math.floor((16 * 1024 - JSON.stringify(pageContext).length) / 3))
@@ -99,7 +99,7 @@ describe('a message body', () => {
     ['4,000 emoji', '😀'.repeat(4000), '😀'.repeat(4000)],
     ['CRLF and CR, which become LF', 'a\r\nb\rc', 'a\nb\nc'],
     ['4,000 code points, CRLF counted as one', `${'\r\n'.repeat(3999)}x`, `${'\n'.repeat(3999)}x`],
-  ])('is taken with %s', async (_, body, sent) => {
+  ])('is accepted with %s', async (_, body, sent) => {
     const { call, core } = await startSender()
     expect((await call('POST', '/messages', { body: message('op-1', { body }) })).status).toBe(202)
     expect((await call('POST', '/messages/op-1/retry', { body: message('op-1', { body }) })).status).toBe(202)
@@ -109,7 +109,7 @@ describe('a message body', () => {
     expect(sends.map((each) => each.body)).toEqual([sent, sent])
   })
 
-  test.each([[null], [[]], ['text'], [{ body: null }]])('is no body where the JSON is %j', async (body) => {
+  test.each([[null], [[]], ['text'], [{ body: null }]])('is rejected if the JSON is %j', async (body) => {
     const { call } = await startSender()
     expect((await call('POST', '/messages', { body: JSON.stringify(body) })).status).toBe(400)
   })

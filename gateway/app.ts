@@ -8,12 +8,12 @@ import { createRateLimits } from './checks/rate.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createCallBudget } from './core/bounded-transport.ts'
-import { createCore } from './core/core.ts'
-import { createGrants } from './core/grants.ts'
+import { createCoreClients } from './core/core-clients.ts'
+import { createGrantCache } from './core/grant-cache.ts'
 import { createOrigins } from './core/origins.ts'
 import { correlationIdOf } from './correlation.ts'
 import { describeApi } from './docs/api-document.ts'
-import { docsRoutes, takeNamedOrigin } from './docs/docs-routes.ts'
+import { docsRoutes, useDocsOrigin } from './docs/docs-routes.ts'
 import { GatewayError, toGatewayError, unavailable } from './errors.ts'
 import { createEventHub } from './events/event-hub.ts'
 import { createEventStreams } from './events/event-streams.ts'
@@ -27,7 +27,7 @@ import { queueRequests } from './plugins/request-queue.ts'
 import { traceRequests } from './plugins/request-span.ts'
 import { SECURITY_HEADERS, setSecurityHeaders } from './plugins/security-headers.ts'
 import { answerUnknownRoutes, PARAM_MAX_LENGTH } from './plugins/unknown-routes.ts'
-import { warnOfProxy } from './plugins/untrusted-proxy.ts'
+import { warnOfUntrustedProxy } from './plugins/untrusted-proxy.ts'
 import { acceptJsonBodies } from './request-body.ts'
 import { healthRoutes } from './routes/health.ts'
 import { LEADS_PREFIX, leadRoutes } from './routes/leads.ts'
@@ -38,10 +38,10 @@ import { ajvOptions, validationError } from './schemas/validation.ts'
 import { createSendBatcher } from './send-batcher.ts'
 import { createSharedBuckets } from './shared-rate-limiter.ts'
 
-/** How often connections are looked at for requests that take too long to arrive. */
+/** How often Node checks connections for requests that take too long to arrive. */
 const CONNECTIONS_CHECK_MS = 1_000
 
-/** The gateway: the public JSON and SSE contract in front of the cores. It listens when told to. */
+/** Serves the public JSON and SSE contract in front of the cores. The caller calls `listen`. */
 export function createGateway(deps: {
   config: Config
   cores: CorePool
@@ -55,9 +55,9 @@ export function createGateway(deps: {
   const { metrics = createGatewayMetrics() } = deps
   const { now } = clock
   const budget = createCallBudget(config.CORE_CALLS_MAX)
-  const core = createCore({ cores, token: config.CORE_TOKEN, budget, deadlineMs: config.CORE_DEADLINE_MS, now })
+  const core = createCoreClients({ cores, token: config.CORE_TOKEN, budget, deadlineMs: config.CORE_DEADLINE_MS, now })
   const origins = createOrigins({ core, freshMs: config.ORIGIN_FRESH_MS, max: config.ORIGINS_MAX, now })
-  const grants = createGrants({
+  const grants = createGrantCache({
     core,
     max: config.GRANTS_MAX,
     freshMs: config.GRANT_FRESH_MS,
@@ -109,7 +109,7 @@ export function createGateway(deps: {
   })
 
   app.decorateRequest('visitor', null)
-  traceRequests(app, { believed: config.TRUST_PROXY !== false })
+  traceRequests(app, { trustTraceparent: config.TRUST_PROXY !== false })
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-correlation-id', request.id)
     if (closing) throw unavailable()
@@ -117,7 +117,7 @@ export function createGateway(deps: {
       throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] })
     }
   })
-  // A connection that is kept for its next request would keep the gateway from ending.
+  // A kept-alive connection would keep the gateway from stopping.
   app.addHook('onSend', (_request, reply, payload, done) => {
     if (closing) reply.header('connection', 'close')
     done(null, payload)
@@ -141,16 +141,16 @@ export function createGateway(deps: {
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
   queueRequests(app.server)
   takeOverNodeAnswers(app)
-  // A trusted proxy holds the connections of all visitors.
+  // Behind a trusted proxy all visitors share the addresses of the proxy.
   const perAddress =
     config.TRUST_PROXY === false ? Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR) : undefined
   boundConnections(app, { perAddress, clock })
-  if (config.TRUST_PROXY === false) warnOfProxy(app)
+  if (config.TRUST_PROXY === false) warnOfUntrustedProxy(app)
   logRequests(app)
   countRequests(app, metrics)
   setSecurityHeaders(app)
   if (config.API_DOCS === 'on') {
-    app.addHook('onRequest', takeNamedOrigin)
+    app.addHook('onRequest', useDocsOrigin)
     app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX, LEADS_PREFIX)))
   }
   app.register(async (root) => {
@@ -177,7 +177,7 @@ export function createGateway(deps: {
   return app
 }
 
-/** Fastify has no count of hops of its own. */
+/** Fastify has no setting for a number of hops. */
 function trustedProxies({ TRUST_PROXY: hops }: Config): FastifyHttpOptions<Server>['trustProxy'] {
   return typeof hops === 'number' ? (_address: string, hop: number) => hop < hops : hops
 }

@@ -4,7 +4,10 @@ import { message, startTestGateway } from './test-gateway.ts'
 
 const ENVELOPE_KEYS = ['code', 'correlationId', 'issues', 'retryAfter', 'retryable', 'terminal']
 
-/** Each check's failure, made by one change to a good `POST /messages`, in the order of the contract. */
+/**
+ * The failure of each check in the order of the contract, caused by one change to a valid `POST
+ * /messages`.
+ */
 const failures: {
   code: string
   status: number
@@ -21,7 +24,7 @@ const failures: {
   { code: 'ValidationFailed', status: 400, body: message('op-1', { extra: 1 }) },
 ]
 
-describe('the checks of a request', () => {
+describe('request checks', () => {
   for (const [index, first] of failures.entries()) {
     for (const second of failures.slice(index + 1)) {
       test(`answer ${first.code} before ${second.code}`, async () => {
@@ -37,7 +40,7 @@ describe('the checks of a request', () => {
   }
 
   test.each(['GrantInvalid', 'OriginMismatch', 'SessionExpired', 'SessionRevoked', 'VisitorBanned'] as const)(
-    'answer %s, which only the core knows, before a broken request and after a missing grant',
+    'answer %s of the core before an invalid request and after a missing grant',
     async (code) => {
       const { call, core } = await startTestGateway()
       core.grants.set('grant-bad', code)
@@ -52,7 +55,7 @@ describe('the checks of a request', () => {
     },
   )
 
-  test('tell a session that was revoked since, not the broken body it came with', async () => {
+  test('report a meanwhile revoked session before an invalid body', async () => {
     const { call, core, clock } = await startTestGateway()
     expect((await call('POST', '/messages', { body: message() })).status).toBe(202)
     core.grants.set('grant-1', 'SessionRevoked')
@@ -62,7 +65,7 @@ describe('the checks of a request', () => {
     expect(await response.json()).toMatchObject({ code: 'SessionRevoked', terminal: true })
   })
 
-  test('ask the core once for a grant and go straight to the call afterwards, until the grant ends', async () => {
+  test('authorise a grant once and cache it until it expires', async () => {
     const { call, core, clock } = await startTestGateway()
     core.grantEnds = clock.now() + 60_000
     for (let sent = 0; sent < 3; sent++) await call('GET', '/messages')
@@ -72,7 +75,7 @@ describe('the checks of a request', () => {
     expect(core.count('authorizeGrant')).toBe(2)
   })
 
-  test('forget a grant that a call was refused for', async () => {
+  test('drop a cached grant after a core rejects it', async () => {
     const { call, core } = await startTestGateway()
     await call('GET', '/messages')
     core.grants.set('grant-1', 'SessionClosed')
@@ -82,7 +85,7 @@ describe('the checks of a request', () => {
     expect(core.count('authorizeGrant')).toBe(2)
   })
 
-  test('hold the key of a send against its operation before the rate limit counts it', async () => {
+  test('compare key and operation id before the rate limit', async () => {
     const { call } = await startTestGateway({ env: { RATE_LIMIT_SENDS_BURST: '1' } })
     for (let tries = 0; tries < 3; tries++) {
       const response = await call('POST', '/messages', { body: message('op-2') })
@@ -91,7 +94,7 @@ describe('the checks of a request', () => {
     expect((await call('POST', '/messages', { body: message() })).status).toBe(202)
   })
 
-  test('name each broken field by its pointer and rule, and never its value', async () => {
+  test('report each invalid field by pointer and rule, never its value', async () => {
     const { call } = await startTestGateway()
     const body = message('op-1', {
       body: ' \n ',
@@ -121,7 +124,7 @@ describe('the checks of a request', () => {
     ['\r\n', 'pattern'],
     ['\ud800', 'pattern'],
     [7, 'type'],
-  ])('refuse the message body %j', async (body, rule) => {
+  ])('reject the message body %j', async (body, rule) => {
     const { call } = await startTestGateway()
     const response = await call('POST', '/messages', { body: message('op-1', { body }) })
     expect(response.status).toBe(400)
@@ -136,7 +139,7 @@ describe('the checks of a request', () => {
   test.each([
     ['arrays', `${'['.repeat(30_000)}${']'.repeat(30_000)}`],
     ['objects', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
-  ])('refuse a page context of %s in each other, as deep as a body goes', async (_, body) => {
+  ])('reject a page context of deeply nested %s', async (_, body) => {
     const { call } = await startTestGateway()
     const response = await call('POST', '/context/page', { body })
     expect([response.status, await response.json()]).toMatchObject([400, { code: 'ValidationFailed' }])
@@ -151,7 +154,7 @@ describe('the checks of a request', () => {
     ['afterSequence=-1', '/afterSequence', 'type'],
     ['afterSequence=1&beforeSequence=2', '', 'not'],
     ['foo=1', '/foo', 'additionalProperties'],
-  ])('refuse the query %s', async (query, path, rule) => {
+  ])('reject the query %s', async (query, path, rule) => {
     const { call, core } = await startTestGateway()
     const response = await call('GET', `/messages?${query}`)
     expect(response.status).toBe(400)
@@ -159,15 +162,15 @@ describe('the checks of a request', () => {
     expect(core.count('listVisitorMessages')).toBe(0)
   })
 
-  test('take any greater sequence as the greatest', async () => {
+  test('cap larger sequences at the maximum', async () => {
     const { call, core } = await startTestGateway()
     expect((await call('GET', '/messages?afterSequence=99999999999999999999&limit=50')).status).toBe(200)
     expect(core.calls.at(-1)?.request).toMatchObject({ afterSequence: 0xffff_ffff, limit: 50 })
   })
 })
 
-describe('an envelope', () => {
-  test('carries what the core said, its wait and the request’s own correlation id', async () => {
+describe('error envelope', () => {
+  test('carries the error of the core, its retryAfter and the correlation id of the request', async () => {
     const { call, core } = await startTestGateway()
     core.refuseNext = undefined
     await call('GET', '/messages')
@@ -190,14 +193,14 @@ describe('an envelope', () => {
     expect(core.calls.at(-1)?.headers.get('authorization')).toBe('Bearer service-token-of-tests')
   })
 
-  test('has a correlation id of the gateway where the request’s is not well formed', async () => {
+  test('has a generated correlation id if that of the request is malformed', async () => {
     const { call } = await startTestGateway()
     const response = await call('GET', '/messages', { headers: { 'x-correlation-id': 'a b' } })
     expect(response.headers.get('x-correlation-id')).toMatch(/^[0-9a-f-]{36}$/)
   })
 
   test.each(['Unauthenticated', 'PermissionDenied'] as const)(
-    'hides that the core refused the gateway’s own token (%s)',
+    'is InternalError if the core rejects the service token (%s)',
     async (code) => {
       const { call, core } = await startTestGateway()
       await call('GET', '/messages')
@@ -208,7 +211,7 @@ describe('an envelope', () => {
     },
   )
 
-  test('of an unforeseen failure tells nothing of it', async () => {
+  test('hides the details of an unexpected error', async () => {
     const { call, core, lines } = await startTestGateway()
     await call('GET', '/messages')
     core.refuseNext = new TypeError('cannot read the secret grant-1')
@@ -218,7 +221,7 @@ describe('an envelope', () => {
   })
 })
 
-test('the log has one line a request and nothing that was sent', async () => {
+test('logs one line per request without any content of it', async () => {
   const { call, lines } = await startTestGateway()
   await call('POST', '/messages', { body: message('op-1', { body: 'private words' }) })
   await call('GET', '/messages?token=hidden')

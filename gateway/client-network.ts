@@ -1,6 +1,9 @@
 import ipaddr from 'ipaddr.js'
 
-/** What an address is limited by: an IPv4 address as it is, an IPv6 address by its /64, which one client has whole. */
+/**
+ * Returns the key of an address for limits: the IPv4 address, or the /64 of an IPv6 address, since
+ * one client usually owns a whole /64.
+ */
 export function clientNetwork(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)

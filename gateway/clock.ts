@@ -1,4 +1,4 @@
-/** Time, as the gateway uses it: handed in, so that a test moves it by hand. */
+/** Time and timers, injected so that tests control them. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number

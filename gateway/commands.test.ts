@@ -14,8 +14,8 @@ async function codeOf(response: Response): Promise<[number, string]> {
   return [response.status, ((await response.json()) as { code: string }).code]
 }
 
-describe('the acknowledgement of a navigation', () => {
-  test('goes to the core with the visitor’s credentials and the key, and comes back', async () => {
+describe('navigation acknowledgement', () => {
+  test('is forwarded with the visitor’s credentials and the key, and answered', async () => {
     const { call, core } = await startTestGateway()
     const response = await call('POST', '/commands/navigation/cmd_1/acknowledgements', {
       body: { outcome: 'accepted' },
@@ -36,14 +36,14 @@ describe('the acknowledgement of a navigation', () => {
     ['another outcome', { outcome: 'maybe' }, '/outcome', 'enum'],
     ['an unknown field', { outcome: 'accepted', url: 'https://evil.example' }, '/url', 'additionalProperties'],
     ['no outcome', {}, '/outcome', 'required'],
-  ])('with %s is refused before the core hears of it', async (_name, body, field, rule) => {
+  ])('is rejected with %s without a call to the core', async (_name, body, field, rule) => {
     const { call, core } = await startTestGateway()
     const response = await call('POST', '/commands/navigation/cmd_1/acknowledgements', { body })
     expect([response.status, await response.json()]).toMatchObject([400, { issues: [{ path: field, rule }] }])
     expect(core.count('acknowledgeNavigation')).toBe(0)
   })
 
-  test('of a command that is not the session’s is not found', async () => {
+  test('is CommandNotFound for a command of another session', async () => {
     const { call } = await startTestGateway()
     const body = { outcome: 'accepted' }
     const response = await call('POST', '/commands/navigation/cmd_2/acknowledgements', { body })
@@ -55,7 +55,7 @@ describe('the acknowledgement of a navigation', () => {
   })
 })
 
-test('a granted screenshot comes with what may be uploaded, a denied one without', async () => {
+test('a granted screenshot consent returns upload terms, a denied one does not', async () => {
   const { call } = await startTestGateway()
   const answer = async (consent: string) =>
     (await call('POST', '/commands/screenshots/scr_1/acknowledgements', { body: { consent } })).json()
@@ -67,8 +67,8 @@ test('a granted screenshot comes with what may be uploaded, a denied one without
   expect(await answer('denied')).toEqual({ requestId: 'scr_1', state: 'denied' })
 })
 
-describe('an upload', () => {
-  test('is streamed to the core: the header, the bytes in order, and the end', async () => {
+describe('screenshot upload', () => {
+  test('is streamed to the core as header, bytes in order, and end', async () => {
     const gateway = await startTestGateway()
     const bytes = Uint8Array.from({ length: maxBytes }, (_, index) => index % 251)
     const response = await upload(gateway, bytes, { 'content-type': 'Image/PNG; q=1' })
@@ -93,7 +93,7 @@ describe('an upload', () => {
     expect(Buffer.concat(chunks).equals(bytes)).toBe(true)
   })
 
-  test('is checked in the order of the contract', async () => {
+  test('runs its checks in the order of the contract', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_CALLS_PER_MINUTE: '1' } })
     const wrong: Record<string, string | null> = {
       origin: 'https://evil.example',
@@ -114,7 +114,7 @@ describe('an upload', () => {
     expect(await codeOf(await upload(gateway, png(9)))).toEqual([429, 'RateLimited'])
   })
 
-  test.each(['gzip', 'br'])('that is compressed (%s) is refused', async (encoding) => {
+  test.each(['gzip', 'br'])('is rejected if compressed (%s)', async (encoding) => {
     const gateway = await startTestGateway()
     expect(await codeOf(await upload(gateway, png(9), { 'content-encoding': encoding }))).toEqual([
       415,
@@ -122,7 +122,7 @@ describe('an upload', () => {
     ])
   })
 
-  test('is refused while it still comes, and the connection goes on after the answer', async () => {
+  test('can be rejected while it arrives, and the connection stays usable', async () => {
     const gateway = await startTestGateway()
     gateway.core.onUploadPart = (place) => {
       if (place === 2) throw refusal('ConsentRequired')
@@ -139,7 +139,7 @@ describe('an upload', () => {
     expect(answer).toContain('"code":"ConsentRequired"')
   })
 
-  test('whose browser goes away has no end', async () => {
+  test('has no end part if the browser disconnects', async () => {
     const gateway = await startTestGateway()
     const { promise: ended, resolve } = Promise.withResolvers<void>()
     gateway.core.onUploadPart = (place) => {
@@ -155,7 +155,7 @@ describe('an upload', () => {
     expect(gateway.core.uploads[0]!.map((part) => part.case)).toEqual(['header', 'chunk'])
   })
 
-  test('goes to another core when the first is not within reach, and is 503 with none', async () => {
+  test('fails over to another core, and is 503 without one', async () => {
     const cores = [createTestCore(), createTestCore()]
     const gateway = await startTestGateway({ cores })
     await gateway.call('GET', '/messages')

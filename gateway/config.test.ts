@@ -4,8 +4,8 @@ import { readConfig } from './config.ts'
 
 const token = { CORE_TOKEN: 'a-token-of-some-length' }
 
-describe('the settings', () => {
-  test('have defaults, and an empty one counts as left out', () => {
+describe('gateway settings', () => {
+  test('have defaults, also for empty values', () => {
     expect(readConfig({ ...token, GATEWAY_PORT: '' })).toMatchObject({
       GATEWAY_PORT: 8080,
       CORE_URLS: ['http://localhost:8090'],
@@ -15,7 +15,7 @@ describe('the settings', () => {
     })
   })
 
-  test('take the token from the shared secrets where the environment has none', () => {
+  test('use the token of the shared secrets if the environment has none', () => {
     expect(readConfig({}, { gatewayToken: 'from-the-file' }).CORE_TOKEN).toBe('from-the-file')
     expect(readConfig(token, { gatewayToken: 'from-the-file' }).CORE_TOKEN).toBe(token.CORE_TOKEN)
     expect(() => readConfig({})).toThrow(/^CORE_TOKEN is missing/)
@@ -32,13 +32,13 @@ describe('the settings', () => {
     ['CORE_URLS', 'dns://hunter2', /^CORE_URLS must be/],
     ['TRUST_PROXY', 'yes', /^TRUST_PROXY must be off/],
     ['TRUST_PROXY', '10.0.0.0/33', /^TRUST_PROXY must be off/],
-  ])('that are wrong are named with what is allowed, never with their value (%s=%s)', (name, value, message) => {
+  ])('report an invalid setting with its bounds, never its value (%s=%s)', (name, value, message) => {
     const read = () => readConfig({ ...token, [name]: value })
     expect(read).toThrow(message)
     expect(read).not.toThrow('hunter2')
   })
 
-  test('hold the largest JSON body against the longest message', () => {
+  test('require a body limit that fits the longest message', () => {
     const read = (env: Record<string, string>) => readConfig({ ...token, ...env })
     expect(() => read({ MESSAGE_BODY_MAX_LENGTH: '100000' })).toThrow(/^BODY_LIMIT_BYTES must be at least 417408, /)
     expect(read({ MESSAGE_BODY_MAX_LENGTH: '100000', BODY_LIMIT_BYTES: '417408' }).BODY_LIMIT_BYTES).toBe(417_408)
@@ -48,7 +48,7 @@ describe('the settings', () => {
     ['off', false],
     ['2', 2],
     ['loopback, 10.0.0.0/8,2001:db8::/32', ['loopback', '10.0.0.0/8', '2001:db8::/32']],
-  ])('read the proxies %s', (text, proxies) => {
+  ])('parse TRUST_PROXY %s', (text, proxies) => {
     expect(readConfig({ ...token, TRUST_PROXY: text }).TRUST_PROXY).toEqual(proxies)
   })
 })
@@ -59,6 +59,6 @@ test.each([
   ['2001:db8:1:2:3::4', '2001:db8:1:2::/64'],
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['nonsense', 'nonsense'],
-])('the address %s is limited as %s', (address, network) => {
+])('limits the address %s as %s', (address, network) => {
   expect(clientNetwork(address)).toBe(network)
 })

@@ -8,7 +8,7 @@ import { message, startTestGateway } from './test-gateway.ts'
 
 const PREFIX = '/api/integrations/v1/widget'
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever the document says is what the tests look at
+// biome-ignore lint/suspicious/noExplicitAny: the tests inspect an arbitrary document
 type Document = any
 
 async function startWithDocument() {
@@ -44,7 +44,7 @@ describe('the OpenAPI document', () => {
       expect(described).toContain(route.replace(' ', ` ${PREFIX}`))
   })
 
-  test('tells of every route its name, its summary, its headers and its failures', async () => {
+  test('describes name, summary, headers and failures of every route', async () => {
     const { operations } = await startWithDocument()
     const names = operations.map(({ operationId }) => operationId)
     expect(new Set(names).size).toBe(names.length)
@@ -73,7 +73,7 @@ describe('the OpenAPI document', () => {
     expect(events.responses[200].content).toHaveProperty(['text/event-stream'])
   })
 
-  test('has an example of each body and each answer, and each is as its schema says', async () => {
+  test('has a valid example for each body and answer', async () => {
     const { operations, document } = await startWithDocument()
     const { schemas } = document.components
     for (const { path, method, requestBody, responses } of operations) {
@@ -91,7 +91,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('tells what the screenshot upload takes, and that a key may be left out where it may', async () => {
+  test('describes the screenshot upload and optional keys', async () => {
     const { operations } = await startWithDocument()
     const named = (name: string) => operations.find(({ operationId }) => operationId === name)
     const upload = named('uploadScreenshot')
@@ -104,7 +104,7 @@ describe('the OpenAPI document', () => {
       expect(named(name).responses[404].content['application/json'].examples, name).toHaveProperty('RouteNotAdvertised')
   })
 
-  test('tells the bounds that are set, and the routes hold to them', async () => {
+  test('shows the configured limits, and the routes enforce them', async () => {
     const { url, call } = await startTestGateway({
       env: { MESSAGE_BODY_MAX_LENGTH: '5000', PAGE_CONTEXT_SENT_MAX_BYTES: '300', HISTORY_PAGE_MAX: '200' },
     })
@@ -127,7 +127,7 @@ describe('the OpenAPI document', () => {
     expect([await report('x'.repeat(200)), await report('€'.repeat(100))]).toEqual([204, 400])
   })
 
-  test('gives each failure the status, and the marks, of the one table', async () => {
+  test('gives each failure the status and flags of the error table', async () => {
     const { operations } = await startWithDocument()
     const table = new Map(publicErrors().map((error) => [error.code as string, error]))
     for (const { responses } of operations) {
@@ -141,14 +141,14 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('has a schema for each type of event', async () => {
+  test('has a schema for each event type', async () => {
     const { document } = await startWithDocument()
     for (const name of Object.keys(eventDefinitions))
       expect(document.components.schemas).toHaveProperty([`Event.${name}`])
     expect(document.components.schemas.Event.oneOf).toHaveLength(Object.keys(eventDefinitions).length)
   })
 
-  test('leaves the schemas that validate as strict as they are', async () => {
+  test('does not change the validating schemas', async () => {
     const { call } = await startWithDocument()
     const unknown = await call('POST', '/messages', { body: message('op-1', { examples: 1 }) })
     expect(await unknown.json()).toMatchObject({ issues: [{ path: '/examples', rule: 'additionalProperties' }] })
@@ -156,8 +156,8 @@ describe('the OpenAPI document', () => {
   })
 })
 
-describe('the page of the docs', () => {
-  test('asks nothing of any other host, and says so in its policy', async () => {
+describe('docs page', () => {
+  test('loads nothing from other hosts and forbids it in its policy', async () => {
     const { url } = await startTestGateway()
     const page = await fetch(`${url}/docs/`)
     const html = await page.text()
@@ -175,7 +175,7 @@ describe('the page of the docs', () => {
     expect((await fetch(`${url}/livez`)).headers.get('content-security-policy')).not.toContain('script-src')
   })
 
-  test('lets its reader call the API as a page of an allowed origin', async () => {
+  test('can call the API as a page of an allowed origin', async () => {
     const { url } = await startTestGateway()
     const trial = (headers: Record<string, string>) =>
       fetch(`${url}${PREFIX}/config/pk_demo`, { headers: { 'x-service-widget-version': '1.0', ...headers } })
@@ -185,7 +185,7 @@ describe('the page of the docs', () => {
     expect(refused.status).toBe(403)
   })
 
-  test.each(['cross-site', 'same-site', 'none', ''])('gives that to no other page (%s)', async (site) => {
+  test.each(['cross-site', 'same-site', 'none', ''])('does not let other pages set the origin (%s)', async (site) => {
     const { raw } = await startTestGateway()
     const answer = await raw(
       `GET ${PREFIX}/config/pk_demo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Service-Widget-Version: 1.0\r\nX-Docs-Origin: ${SITE}\r\n${site ? `Sec-Fetch-Site: ${site}\r\n` : ''}\r\n`,
@@ -193,7 +193,7 @@ describe('the page of the docs', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 403 /)
   })
 
-  test('is not there when it is switched off', async () => {
+  test('is not served when switched off', async () => {
     const { url, call } = await startTestGateway({ env: { API_DOCS: 'off' } })
     const trial = { origin: null, 'sec-fetch-site': 'same-origin', 'x-docs-origin': SITE }
     expect((await call('GET', '/config/pk_demo', { headers: trial })).status).toBe(403)

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { message, startTestGateway, type TestGateway } from './test-gateway.ts'
 import { answersIn, openSocket, requestBytes, type TestSocket } from './test-socket.ts'
 
-/** The gateway's ends of the connections made from now on. */
+/** Collects the server sockets of connections made from now on. */
 function watchSockets({ gateway }: TestGateway): Socket[] {
   const sockets: Socket[] = []
   const server: Server = gateway.server
@@ -124,8 +124,8 @@ const WAYS: [string, Record<string, string>, (gateway: TestGateway) => Promise<T
   ],
 ]
 
-describe('a connection that the gateway ended', () => {
-  test.each(WAYS)('is destroyed within 5 s when the client keeps its side open: %s', async (_name, env, open) => {
+describe('ended connection', () => {
+  test.each(WAYS)('is destroyed within 5 s if the client keeps its side open: %s', async (_name, env, open) => {
     const gateway = await startTestGateway({ env })
     const sockets = watchSockets(gateway)
     const client = await open(gateway)
@@ -136,7 +136,7 @@ describe('a connection that the gateway ended', () => {
     expect(sockets.filter(({ destroyed, writableEnded }) => writableEnded && !destroyed)).toEqual([])
   })
 
-  test('is destroyed within 5 s when the client does not read', async () => {
+  test('is destroyed within 5 s if the client does not read', async () => {
     const gateway = await startTestGateway({ env: { STREAM_UNSENT_MAX_BYTES: '100000000' } })
     const [sockets, client] = [watchSockets(gateway), await openStream(gateway)]
     client.socket.pause()
@@ -157,7 +157,7 @@ describe('a connection that the gateway ended', () => {
     await expect.poll(() => sockets[0]!.destroyed).toBe(true)
   })
 
-  test('has time to be read to its end by a client that is slow', async () => {
+  test('can be read to its end by a slow client', async () => {
     const gateway = await startTestGateway()
     const [sockets, client] = [watchSockets(gateway), await openStream(gateway)]
     const [link] = gateway.core.links
@@ -168,10 +168,10 @@ describe('a connection that the gateway ended', () => {
   })
 })
 
-describe('a connection too many of one address', () => {
+describe('connection above the limit of an address', () => {
   const POST = requestBytes('POST', '/messages', { body: message() })
 
-  test('has no effect, whatever it sends', async () => {
+  test('has no effect', async () => {
     const gateway = await startTestGateway({ env: { CONNECTIONS_PER_ADDRESS: '1' } })
     let parsed = 0
     gateway.gateway.server.on('request', () => parsed++)
@@ -185,7 +185,7 @@ describe('a connection too many of one address', () => {
     expect(gateway.core.log).toEqual([])
   })
 
-  test('leaves the address with a bounded number of descriptors', async () => {
+  test('uses a bounded number of descriptors per address', async () => {
     const gateway = await startTestGateway({ env: { CONNECTIONS_PER_ADDRESS: '5' } })
     const clients = Array.from({ length: 100 }, () =>
       openSocket(gateway.port, 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'),
@@ -197,7 +197,7 @@ describe('a connection too many of one address', () => {
     await expect.poll(() => openConnections(gateway)).toBe(5)
   })
 
-  test('counts connections that were ended and are still half open', async () => {
+  test('is refused while ended connections are still half open', async () => {
     const gateway = await startTestGateway({ env: { CONNECTIONS_PER_ADDRESS: '1' } })
     const client = openSocket(gateway.port, 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n')
     await expect.poll(client.isEnded).toBe(true)
@@ -213,7 +213,7 @@ describe('a connection too many of one address', () => {
   })
 })
 
-describe('a gateway that stops', () => {
+describe('stopping gateway', () => {
   const HANGING: [string, (gateway: TestGateway) => Promise<TestSocket>][] = [
     ...WAYS.filter(([, env]) => Object.keys(env).length === 0).map(
       ([name, , open]): [string, (gateway: TestGateway) => Promise<TestSocket>] => [name, open],
@@ -240,7 +240,7 @@ describe('a gateway that stops', () => {
     ],
   ]
 
-  test('ends within seconds, whatever its clients hold open', async () => {
+  test('stops within seconds despite open client connections', async () => {
     const gateway = await startTestGateway()
     const [sockets, clients] = [watchSockets(gateway), await Promise.all(HANGING.map(([, open]) => open(gateway)))]
     await expect.poll(() => sockets.length).toBe(clients.length)
@@ -250,7 +250,7 @@ describe('a gateway that stops', () => {
     expect(sockets.filter(({ destroyed }) => !destroyed)).toEqual([])
   })
 
-  test('ends when an answer never comes from the core, with requests behind it', async () => {
+  test('stops although a core never answers and requests are queued', async () => {
     const gateway = await startTestGateway()
     gateway.core.onList = () => new Promise(() => {})
     const client = openSocket(gateway.port, requestBytes('GET', '/messages') + requestBytes('GET', '/events'))
@@ -261,7 +261,7 @@ describe('a gateway that stops', () => {
     await expect.poll(client.isEnded).toBe(true)
   })
 
-  test('sends the answer that is on its way, and starts nothing behind it', async () => {
+  test('sends the pending answer and starts no queued request', async () => {
     const gateway = await startTestGateway()
     const { promise: gate, resolve: release } = Promise.withResolvers<void>()
     gateway.core.onList = () => gate

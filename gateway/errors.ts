@@ -7,10 +7,13 @@ type PascalCase<Name extends string> = Name extends `${infer Head}_${infer Tail}
   ? `${Capitalize<Lowercase<Head>>}${PascalCase<Tail>}`
   : Capitalize<Lowercase<Name>>
 
-/** Every public error code (specification, section 7). The table itself is the enum `ErrorCode` of the protos. */
+/**
+ * Every public error code (specification, section 7). The enum `ErrorCode` of the protos defines
+ * them.
+ */
 export type PublicErrorCode = PascalCase<Exclude<keyof typeof ErrorCode, 'UNSPECIFIED'>>
 
-/** One broken rule of one field: where (a JSON pointer) and which, never the value. */
+/** A broken rule of one field: a JSON pointer and the name of the rule, never the value. */
 export interface Issue {
   path: string
   rule: string
@@ -36,12 +39,12 @@ const rules: ReadonlyMap<string, ErrorRule> = new Map(
     .map((value) => [pascalCase(value.localName), getOption(value, rule)]),
 )
 
-/** One row of the public table, in its order. */
+/** One row of the public error table. */
 export interface PublicError extends Omit<ErrorRule, '$typeName' | '$unknown'> {
   code: PublicErrorCode
 }
 
-/** The whole table, for the documents. */
+/** The public error table in its order, for the documents. */
 export function publicErrors(): PublicError[] {
   return [...rules].map(([code, { httpStatus, retryable, terminal, meaning, remedy }]) => {
     return { code: code as PublicErrorCode, httpStatus, retryable, terminal, meaning, remedy }
@@ -54,14 +57,14 @@ interface GatewayErrorDetails {
   issues?: Issue[]
   /** Methods for the `Allow` header of a 405. */
   allow?: string[]
-  /** Whether the connection ends with the answer. */
+  /** Whether the connection closes after the answer. */
   closesConnection?: boolean
-  /** Who decided: the gateway's own checks, or a core. */
+  /** Where the error arose: in a check of the gateway, or in a core. */
   decidedBy?: 'gateway' | 'core'
   cause?: unknown
 }
 
-/** The one error that the gateway answers with. Everything else is turned into it by `toGatewayError`. */
+/** The only error that the gateway answers with. `toGatewayError` converts every other error. */
 export class GatewayError extends Error {
   readonly code: PublicErrorCode
   readonly details: GatewayErrorDetails
@@ -77,7 +80,7 @@ export class GatewayError extends Error {
     return rules.get(this.code)!
   }
 
-  /** Seconds to wait, where that is known. A 503 always says it. */
+  /** Seconds to wait, if known. Always set for a 503. */
   get retryAfter(): number | undefined {
     return this.details.retryAfter ?? (this.rule.httpStatus === 503 ? UNAVAILABLE_RETRY_AFTER : undefined)
   }
@@ -88,20 +91,23 @@ export class GatewayError extends Error {
       code: this.code,
       retryable: this.rule.retryable,
       terminal: this.rule.terminal,
-      ...(this.retryAfter === undefined ? {} : { retryAfter: this.retryAfter }),
+      retryAfter: this.retryAfter,
       correlationId,
-      ...(issues === undefined ? {} : { issues }),
+      issues,
     }
   }
 }
 
 export const unavailable = (cause?: unknown) => new GatewayError('ServiceUnavailable', { decidedBy: 'core', cause })
 
-/** The public error of a core's detail. A code that this gateway does not know, newer than it, is an `InternalError`. */
+/**
+ * Converts the error detail of a core. An unknown code, from a newer core, becomes `InternalError`.
+ */
 export function errorFromInfo(info: ErrorInfo, cause?: unknown): GatewayError {
-  // Said of the gateway's own service token, never of a visitor's grant.
-  const ours = info.code === 'Unauthenticated' || info.code === 'PermissionDenied'
-  if (ours || !isPublicErrorCode(info.code)) return new GatewayError('InternalError', { decidedBy: 'core', cause })
+  // These codes concern the service token of the gateway, never the grant of a visitor.
+  const isServiceToken = info.code === 'Unauthenticated' || info.code === 'PermissionDenied'
+  if (isServiceToken || !isPublicErrorCode(info.code))
+    return new GatewayError('InternalError', { decidedBy: 'core', cause })
   return new GatewayError(info.code, {
     decidedBy: 'core',
     retryAfter: info.retryAfter,
@@ -111,8 +117,8 @@ export function errorFromInfo(info: ErrorInfo, cause?: unknown): GatewayError {
 }
 
 /**
- * The public error of a call that was made with an operator's own session: there it is the operator who is not let in,
- * and who is told so.
+ * Converts the error of a call that carries an operator's own session. Here `Unauthenticated` and
+ * `PermissionDenied` concern the operator, so they are passed on.
  */
 export function operatorError(error: unknown): GatewayError {
   const code = error instanceof ConnectError ? errorInfoOf(error)?.code : undefined
@@ -128,7 +134,10 @@ const UNAVAILABLE_CODES: ReadonlySet<Code> = new Set([
   Code.ResourceExhausted,
 ])
 
-/** Turns any failure into a public one: ours as they are, Fastify's and Connect's by meaning, the rest `InternalError`. */
+/**
+ * Converts any error to a public one. Errors of Fastify and Connect map by their code, unknown
+ * errors become `InternalError`.
+ */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   if (error instanceof ConnectError) {

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { createTestCore, infoOf, refusal, SITE } from './test-core.ts'
 import { startTestGateway, type TestGateway } from './test-gateway.ts'
 
-/** A browser's stream: what it was told so far, and whether it has ended. */
+/** A browser's stream: the text so far, and whether it has ended. */
 async function openStream({ call }: TestGateway, path = '/events', headers: Record<string, string> = {}) {
   const abort = new AbortController()
   onTestFinished(() => abort.abort())
@@ -45,8 +45,8 @@ async function openStream({ call }: TestGateway, path = '/events', headers: Reco
 
 const ids = ({ events }: { events: EventSourceMessage[] }) => events.map(({ id }) => id)
 
-describe('an event stream', () => {
-  test('begins at once, with headers that keep proxies from holding it', async () => {
+describe('event stream', () => {
+  test('begins at once, with headers against proxy buffering', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
     expect(stream.response.status).toBe(200)
@@ -61,7 +61,7 @@ describe('an event stream', () => {
     await expect.poll(() => stream.text).toBe('retry: 2000\n\n: open\n\n')
   })
 
-  test('frames an event as the contract writes it', async () => {
+  test('frames an event as in the contract', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
     gateway.core.publish('message.received', { text: 'a\nb' })
@@ -71,7 +71,7 @@ describe('an event stream', () => {
     )
   })
 
-  test('gives two readers the same bytes', async () => {
+  test('sends two readers the same bytes', async () => {
     const gateway = await startTestGateway()
     const streams = [await openStream(gateway), await openStream(gateway)]
     for (let sent = 0; sent < 5; sent++) gateway.core.publish('message.received', { sent })
@@ -80,7 +80,7 @@ describe('an event stream', () => {
     expect(gateway.core.links).toHaveLength(1)
   })
 
-  test('passes the start point on to the core and replays from it', async () => {
+  test('forwards the start point to the core and replays from it', async () => {
     const gateway = await startTestGateway()
     for (let sent = 0; sent < 4; sent++) gateway.core.publish('message.received')
     const stream = await openStream(gateway, '/events?afterSequence=1', { 'last-event-id': 'e1-2' })
@@ -95,14 +95,14 @@ describe('an event stream', () => {
   test.each([
     ['no id at all', 'no id at all'],
     ['x'.repeat(257), 'invalid'],
-  ])('leaves a malformed Last-Event-ID to the core', async (given, passedOn) => {
+  ])('forwards a malformed Last-Event-ID to the core', async (given, passedOn) => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway, '/events', { 'last-event-id': given })
     expect(stream.response.status).toBe(200)
     expect(gateway.core.links[0]!.subscribed[0]!.lastEventId).toBe(passedOn)
   })
 
-  test('ends after a reset, whose event passes though its sequence is not ahead', async () => {
+  test('sends a reset event with an old sequence and then ends', async () => {
     const gateway = await startTestGateway()
     gateway.core.onSubscribe = (link, { subscriptionId }) => {
       link.push(
@@ -143,7 +143,7 @@ describe('an event stream', () => {
     expect(stream.text).not.toMatch(/^(id: 999|event: forged|data: forged)/m)
   })
 
-  test('is refused with the envelope and its status before anything is sent', async () => {
+  test('is rejected with the envelope before anything is sent', async () => {
     const gateway = await startTestGateway()
     gateway.core.onSubscribe = (link, { subscriptionId }) =>
       link.push({ case: 'closed', value: { subscriptionId, error: infoOf('VisitorBanned') } })
@@ -154,7 +154,7 @@ describe('an event stream', () => {
     expect(await response.json()).toMatchObject({ code: 'VisitorBanned', terminal: true })
   })
 
-  test.each(['?afterSequence=x', '?afterSequence=-1', '?since=1'])('refuses the query %s', async (query) => {
+  test.each(['?afterSequence=x', '?afterSequence=-1', '?since=1'])('rejects the query %s', async (query) => {
     const gateway = await startTestGateway()
     const { response } = await openStream(gateway, `/events${query}`)
     expect([response.status, await response.json()]).toMatchObject([400, { code: 'ValidationFailed' }])
@@ -170,7 +170,7 @@ describe('an event stream', () => {
     expect(stream.events).toMatchObject([{ event: 'session.revoked' }])
   })
 
-  test('is taken from the core when the browser leaves', async () => {
+  test('unsubscribes from the core when the browser disconnects', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
     expect(gateway.core.links[0]!.open.size).toBe(1)
@@ -178,7 +178,7 @@ describe('an event stream', () => {
     await expect.poll(() => gateway.core.links[0]!.open.size).toBe(0)
   })
 
-  test('asks for the next page of a replay once the last one is written', async () => {
+  test('requests the next replay page after the previous one is written', async () => {
     const gateway = await startTestGateway()
     await openStream(gateway)
     const link = gateway.core.links[0]!
@@ -188,7 +188,7 @@ describe('an event stream', () => {
   })
 })
 
-/** A stream on a socket of its own: all that came, and whether the gateway has ended it. */
+/** A stream on a bare socket: all received data, and whether the gateway has ended it. */
 function openRawStream({ port }: TestGateway, after = '', version = '1.1') {
   const socket = connect({ port, host: '127.0.0.1' })
   onTestFinished(() => void socket.destroy())
@@ -207,8 +207,8 @@ function openRawStream({ port }: TestGateway, after = '', version = '1.1') {
 const streamRequest = (version = '1.1') =>
   `GET /api/integrations/v1/widget/events HTTP/${version}\r\nHost: x\r\nOrigin: ${SITE}\r\nX-Service-Widget-Version: 1.0\r\nAuthorization: Bearer grant-1\r\n\r\n`
 
-describe('the connection of a stream', () => {
-  test('is the body’s alone, to its end, over HTTP/1.1 and 1.0', async () => {
+describe('connection of a stream', () => {
+  test('carries only the stream until it ends, over HTTP/1.1 and 1.0', async () => {
     const gateway = await startTestGateway()
     for (const version of ['1.1', '1.0']) {
       const stream = openRawStream(gateway, '', version)
@@ -222,7 +222,7 @@ describe('the connection of a stream', () => {
     }
   })
 
-  test('carries no other answer, whatever is sent on it afterwards', async () => {
+  test('carries no other answer if more is sent on it', async () => {
     const gateway = await startTestGateway()
     const stream = openRawStream(gateway)
     await expect.poll(() => stream.text).toContain(': open')
@@ -234,7 +234,7 @@ describe('the connection of a stream', () => {
     expect(stream.ended).toBe(false)
   })
 
-  test('is closed when another request was put behind that of the stream', async () => {
+  test('is closed if another request is pipelined behind the stream', async () => {
     const gateway = await startTestGateway()
     const reader = await openStream(gateway)
     const stream = openRawStream(gateway, streamRequest())
@@ -245,7 +245,7 @@ describe('the connection of a stream', () => {
     await expect.poll(() => ids(reader)).toEqual(['e1-1'])
   })
 
-  test('is let go of by the request, whose line is logged when the stream begins', async () => {
+  test('is detached from its request, which is logged when the stream begins', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
     const line = () => gateway.lines.map((each) => JSON.parse(each)).find(({ msg }) => msg === 'request')
@@ -259,7 +259,7 @@ describe('the connection of a stream', () => {
 })
 
 describe('heartbeats', () => {
-  test('tell the position every fifteen seconds, also past events of others', async () => {
+  test('carry the position every 15 s, including events for other readers', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
     gateway.core.publish('message.received')
@@ -275,7 +275,7 @@ describe('heartbeats', () => {
     await expect.poll(() => stream.comments).toEqual(['open', 'hb 6', 'hb 6', 'hb 6'])
   })
 
-  test('stay away while no core feeds the stream', async () => {
+  test('are not sent while the stream has no core', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
     gateway.core.down = true
@@ -292,8 +292,8 @@ describe('heartbeats', () => {
   })
 })
 
-describe('the loss of a core', () => {
-  test('breaks no stream, loses nothing and repeats nothing', async () => {
+describe('loss of a core', () => {
+  test('ends no stream, and loses and repeats no event', async () => {
     const gateway = await startTestGateway()
     const { core } = gateway
     const streams = [await openStream(gateway), await openStream(gateway)]
@@ -315,7 +315,7 @@ describe('the loss of a core', () => {
     }
   })
 
-  test('leaves out what a core repeats', async () => {
+  test('drops events that a core repeats', async () => {
     const gateway = await startTestGateway()
     const { core } = gateway
     const stream = await openStream(gateway)
@@ -339,7 +339,7 @@ describe('the loss of a core', () => {
     await expect.poll(() => ids(stream)).toEqual(['e1-1', 'e1-2', 'e1-3'])
   })
 
-  test('moves its streams to another core', async () => {
+  test('moves the streams to another core', async () => {
     const cores = [createTestCore(), createTestCore()]
     const gateway = await startTestGateway({ cores })
     await expect.poll(() => cores.every(({ links }) => links.length === 1)).toBe(true)
@@ -352,7 +352,7 @@ describe('the loss of a core', () => {
     for (const stream of streams) await expect.poll(() => ids(stream)).toEqual(['e1-1'])
   })
 
-  test('that lasts thirty seconds ends the streams plainly, and a new one is unavailable at once', async () => {
+  test('ends the streams after 30 s, and rejects new ones with 503 at once', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
     gateway.core.down = true
@@ -365,7 +365,7 @@ describe('the loss of a core', () => {
     await expect.poll(() => stream.ended).toBe(true)
   })
 
-  test('does not end a stream whose core is only in trouble when it is taken up again', async () => {
+  test('keeps a stream if the core fails to resume it with a retryable error', async () => {
     const gateway = await startTestGateway()
     const { core } = gateway
     const stream = await openStream(gateway)
@@ -384,7 +384,7 @@ describe('the loss of a core', () => {
     await expect.poll(() => ids(stream)).toEqual(['e1-1'])
   })
 
-  test('ends a stream whose session died meanwhile', async () => {
+  test('ends a stream whose session has ended meanwhile', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
     gateway.core.grants.set('grant-1', 'SessionRevoked')
@@ -393,8 +393,8 @@ describe('the loss of a core', () => {
   })
 })
 
-describe('bounds', () => {
-  test('the seventh stream of a session closes its oldest, and another session’s none', async () => {
+describe('stream limits', () => {
+  test('the seventh stream of a session closes only the oldest of that session', async () => {
     const gateway = await startTestGateway()
     gateway.core.grants.set('grant-2', 'ok')
     const other = await openStream(gateway, '/events', { authorization: 'Bearer grant-2' })
@@ -405,7 +405,7 @@ describe('bounds', () => {
     await expect.poll(() => gateway.core.links[0]!.open.size).toBe(7)
   })
 
-  test('a stream ends by itself before thirty minutes are over', async () => {
+  test('a stream ends within 30 minutes', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
     gateway.clock.advance(24 * 60_000)
@@ -415,7 +415,7 @@ describe('bounds', () => {
     await expect.poll(() => stream.ended).toBe(true)
   })
 
-  test('a reader that does not read is cut off, and the others go on', async () => {
+  test('a reader that does not read is disconnected, and others continue', async () => {
     const gateway = await startTestGateway()
     const reader = await openStream(gateway)
     const socket = connect({ port: gateway.port, host: '127.0.0.1' })
@@ -443,7 +443,7 @@ describe('bounds', () => {
     expect(reader.broken).toBe(false)
   })
 
-  test('streams end plainly when the gateway stops', async () => {
+  test('streams end when the gateway stops', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
     await gateway.gateway.close()
@@ -451,7 +451,7 @@ describe('bounds', () => {
     expect(stream.broken).toBe(false)
   })
 
-  test('a stream that no core has answered yet is refused when the gateway stops', async () => {
+  test('a pending stream is rejected when the gateway stops', async () => {
     const gateway = await startTestGateway()
     gateway.core.onSubscribe = () => {}
     const asked = openStream(gateway)
@@ -460,13 +460,13 @@ describe('bounds', () => {
     expect((await asked).response.status).toBe(503)
   })
 
-  test('opening a stream counts among the session’s calls', async () => {
+  test('opening a stream counts as a call of the session', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_CALLS_PER_MINUTE: '1' } })
     expect((await openStream(gateway)).response.status).toBe(200)
     expect((await openStream(gateway)).response.status).toBe(429)
   })
 
-  test('a grant that the core refuses opens nothing', async () => {
+  test('a rejected grant opens no stream', async () => {
     const gateway = await startTestGateway()
     gateway.core.refuseNext = undefined
     await gateway.call('GET', '/messages')

@@ -14,7 +14,7 @@ function envelopeOf(answer: string) {
 }
 
 describe('CORS', () => {
-  test('a preflight from an allowed origin is answered without a look at the rest', async () => {
+  test('a preflight from an allowed origin is answered without further checks', async () => {
     const { url } = await startTestGateway()
     const response = await fetch(`${url}${PREFIX}/messages`, {
       method: 'OPTIONS',
@@ -42,7 +42,7 @@ describe('CORS', () => {
     expect(response.headers.get('x-correlation-id')).not.toBeNull()
   })
 
-  test('a preflight from an origin that nobody allows gets the envelope and no CORS header', async () => {
+  test('a preflight from an unknown origin gets the envelope and no CORS header', async () => {
     const { url } = await startTestGateway()
     const response = await fetch(`${url}${PREFIX}/messages`, {
       method: 'OPTIONS',
@@ -58,7 +58,7 @@ describe('CORS', () => {
     ['an unknown route', 'GET', '/nowhere', {}, 404],
     ['a wrong method', 'PUT', '/messages', {}, 405],
     ['a bad URL escape', 'GET', '/config/%zz', {}, 400],
-  ])('headers are on the failure of %s', async (_name, method, path, headers, status) => {
+  ])('headers are set on the failure of %s', async (_name, method, path, headers, status) => {
     const { call } = await startTestGateway()
     const response = await call(method, path, { headers })
     expect(response.status).toBe(status)
@@ -72,7 +72,7 @@ describe('CORS', () => {
   })
 
   test.each([null, 'null', 'https://evil.example', 'https://shop.example.evil.example', `${SITE}, ${SITE}`])(
-    'the origin %s is refused',
+    'the origin %s is rejected',
     async (origin) => {
       const { call } = await startTestGateway()
       const response = await call('GET', '/messages', { headers: { origin } })
@@ -81,7 +81,7 @@ describe('CORS', () => {
     },
   )
 
-  test('an origin’s answer is fresh for five seconds and used stale while no core is within reach', async () => {
+  test('the check of an origin is cached for 5 s, and used stale while no core is reachable', async () => {
     const { call, core, clock } = await startTestGateway()
     await call('GET', '/messages')
     await call('GET', '/messages')
@@ -99,7 +99,7 @@ describe('CORS', () => {
 })
 
 describe('paths and methods', () => {
-  test('an unknown path is NotFound, anywhere, whatever is sent to it', async () => {
+  test('an unknown path is NotFound for any request', async () => {
     const { url } = await startTestGateway()
     for (const path of ['/', '/nowhere', `${PREFIX}/nowhere`, '/livez/']) {
       const response = await fetch(`${url}${path}`, { method: 'POST', body: 'x', headers: { 'content-type': 'a/b' } })
@@ -108,7 +108,7 @@ describe('paths and methods', () => {
     }
   })
 
-  test('a known path tells its methods', async () => {
+  test('a known path lists its methods in Allow', async () => {
     const { call, url } = await startTestGateway()
     const wrong = await call('DELETE', '/messages')
     expect(wrong.headers.get('allow')).toBe('GET, HEAD, OPTIONS, POST')
@@ -133,26 +133,23 @@ test.each([
   ['a failure', '/messages?token=x', 400],
   ['an unknown path', '/nowhere', 404],
   ['a stream', '/events', 200],
-])(
-  '%s is no page: nothing may be loaded by it, framed, guessed or told where one came from',
-  async (_name, path, status) => {
-    const { call } = await startTestGateway()
-    const response = await call('GET', path)
-    await response.body?.cancel()
-    expect(response.status).toBe(status)
-    expect(Object.fromEntries(response.headers)).toMatchObject({
-      'content-security-policy': "default-src 'none';frame-ancestors 'none'",
-      'cross-origin-resource-policy': 'cross-origin',
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
-      'x-frame-options': 'DENY',
-    })
-  },
-)
+])('%s forbids loading, framing, sniffing and referrers', async (_name, path, status) => {
+  const { call } = await startTestGateway()
+  const response = await call('GET', path)
+  await response.body?.cancel()
+  expect(response.status).toBe(status)
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+    'cross-origin-resource-policy': 'cross-origin',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+  })
+})
 
 describe('hostile requests', () => {
   test.each(['{', '', '{"a":1}}', '"\\ud800', '{"__proto__":{"x":1},"clientOperationId":"op-1"}'])(
-    'broken JSON %j is ValidationFailed',
+    'invalid JSON %j is ValidationFailed',
     async (body) => {
       const { call } = await startTestGateway()
       const response = await call('POST', '/messages', { body })
@@ -161,7 +158,7 @@ describe('hostile requests', () => {
     },
   )
 
-  test('bytes that are not UTF-8 are ValidationFailed', async () => {
+  test('a body that is not UTF-8 is ValidationFailed', async () => {
     const { raw } = await startTestGateway()
     const body = '{"a":"\xff"}'
     const answer = await raw(
@@ -171,7 +168,7 @@ describe('hostile requests', () => {
   })
 
   test.each([65_537, 4 * 65_536])(
-    'a body of %i bytes is answered after it was read, and the connection lives on',
+    'an oversized body of %i bytes is read and answered, and the connection stays open',
     async (size) => {
       const { raw } = await startTestGateway()
       const head = `POST ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Content-Type: application/json\r\n`
@@ -184,18 +181,18 @@ describe('hostile requests', () => {
     },
   )
 
-  test('a body of more than four times the bound is answered without waiting for the rest, and the connection closed', async () => {
+  test('a body above four times the limit is answered early and the connection is closed', async () => {
     const { raw } = await startTestGateway()
     const head = `POST ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Content-Type: application/json\r\n`
     const started = performance.now()
     const answer = await raw(`${head}Content-Length: ${100 * 65_536}\r\n\r\n${'x'.repeat(4 * 65_536 + 1)}`)
     expect(answer).toMatch(/^HTTP\/1\.1 413 /)
     expect(answer.toLowerCase()).toContain('connection: close')
-    // A sender that stalls is waited for longer.
+    // A stalled sender is waited for longer.
     expect(performance.now() - started).toBeLessThan(4_000)
   })
 
-  test('a large body of a request that is refused for something else is answered, too', async () => {
+  test('a large body of a request with another failure is answered too', async () => {
     const { call } = await startTestGateway()
     const response = await call('POST', '/messages', { headers: { authorization: null }, body: 'x'.repeat(200_000) })
     expect(response.status).toBe(401)
@@ -216,7 +213,7 @@ describe('hostile requests', () => {
     expect(envelopeOf(answer)).toMatchObject({ code: 'ValidationFailed', issues: [{ path: '', rule }] })
   })
 
-  test('an expectation nobody knows is ignored', async () => {
+  test('an unknown Expect header is ignored', async () => {
     const { raw } = await startTestGateway()
     expect(await raw('GET /livez HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n')).toMatch(
       / 200 /,
@@ -224,7 +221,7 @@ describe('hostile requests', () => {
   })
 
   test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])(
-    'the content type %s is JSON',
+    'the content type %s is accepted as JSON',
     async (type) => {
       const { call } = await startTestGateway()
       expect((await call('POST', '/messages', { headers: { 'content-type': type }, body: message() })).status).toBe(202)
@@ -232,7 +229,7 @@ describe('hostile requests', () => {
   )
 
   test.each(['text/plain', 'application/json; charset=latin1', 'application/jsonp', 'multipart/form-data'])(
-    'the content type %s is not',
+    'the content type %s is rejected',
     async (type) => {
       const { call } = await startTestGateway()
       const response = await call('POST', '/messages', { headers: { 'content-type': type }, body: message() })
@@ -241,11 +238,11 @@ describe('hostile requests', () => {
   )
 })
 
-describe('a gateway that stops', () => {
+describe('stopping gateway', () => {
   test.each([
     ['taken', { 'idempotency-key': 'op-1' }, 202],
     ['refused', {}, 400],
-  ])('answers what is on its way, and keeps no connection for the next request: %s', async (_name, headers, status) => {
+  ])('answers pending requests and closes their connections: %s', async (_name, headers, status) => {
     const { url, gateway } = await startTestGateway()
     const body = JSON.stringify(message('op-1'))
     const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1' })

@@ -6,7 +6,7 @@ const assertion = { assertion: 'grant-1' }
 const keyed = { headers: { 'idempotency-key': 'op-1' } }
 
 describe('POST /sessions/identify', () => {
-  it('hands the assertion to the core and answers session content', async () => {
+  it('forwards the assertion to the core and answers session content', async () => {
     const { call, core } = await startTestGateway()
     const answer = await call('POST', '/sessions/identify', { body: assertion })
     expect(answer.status).toBe(200)
@@ -22,14 +22,14 @@ describe('POST /sessions/identify', () => {
     })
   })
 
-  it('says when the answer is the first one again', async () => {
+  it('marks a replayed answer', async () => {
     const { call } = await startTestGateway()
     const again = await call('POST', '/sessions/identify', { body: assertion, headers: { 'idempotency-key': 'again' } })
     expect(again.headers.get('idempotency-replayed')).toBe('true')
   })
 
   it.each(['IdentityAssertionInvalid', 'IdentityAssertionExpired', 'IdentityAssertionReplayed'] as const)(
-    'answers %s as a 401 that the page can read, and the session goes on',
+    'answers %s with 401 and CORS headers, and keeps the session',
     async (code) => {
       const { call, core } = await startTestGateway()
       core.refuseAssertion = code
@@ -49,8 +49,8 @@ describe('POST /sessions/identify', () => {
     ['an empty one', { assertion: '' }],
     ['one that is no text', { assertion: { sub: 'me' } }],
     ['one that is too long', { assertion: 'a'.repeat(8193) }],
-    ['a field that nobody knows', { assertion: 'grant-1', externalSubject: 'me' }],
-  ])('refuses %s', async (_, body) => {
+    ['an unknown field', { assertion: 'grant-1', externalSubject: 'me' }],
+  ])('rejects %s', async (_, body) => {
     const { call, core } = await startTestGateway()
     const answer = await call('POST', '/sessions/identify', { body })
     expect(answer.status).toBe(400)
@@ -60,13 +60,13 @@ describe('POST /sessions/identify', () => {
     expect(core.count('identifyVisitor')).toBe(0)
   })
 
-  it('refuses an assertion in the URL', async () => {
+  it('rejects an assertion in the URL', async () => {
     const { call } = await startTestGateway()
     const answer = await call('POST', '/sessions/identify?assertion=x', { body: assertion })
     expect(await answer.json()).toMatchObject({ code: 'CredentialInUrl' })
   })
 
-  it('writes no assertion into the log', async () => {
+  it('logs no assertion', async () => {
     const { call, core, lines } = await startTestGateway()
     await call('POST', '/sessions/identify', { body: { assertion: 'very-secret-assertion' } })
     core.refuseAssertion = 'IdentityAssertionInvalid'
@@ -76,7 +76,7 @@ describe('POST /sessions/identify', () => {
 })
 
 describe('DELETE /sessions/identify', () => {
-  it('answers the content of the session that comes after it, without a body', async () => {
+  it('answers the content of the new session, without a request body', async () => {
     const { call, core } = await startTestGateway()
     const answer = await call('DELETE', '/sessions/identify', keyed)
     expect(answer.status).toBe(200)
@@ -100,7 +100,7 @@ describe('the body of DELETE /sessions/identify', () => {
     ['a list', '[]', [{ path: '', rule: 'type' }]],
     ['a text', '"x"', [{ path: '', rule: 'type' }]],
     ['broken JSON', '{', [{ path: '', rule: 'json' }]],
-  ])('is refused with %s', async (_, body, issues) => {
+  ])('is rejected with %s', async (_, body, issues) => {
     const { call, core } = await startTestGateway()
     const answer = await call('DELETE', '/sessions/identify', { headers: json, body })
     expect(answer.status).toBe(400)
@@ -108,7 +108,7 @@ describe('the body of DELETE /sessions/identify', () => {
     expect(core.count('clearIdentity')).toBe(0)
   })
 
-  it('is refused without a type, and with another one', async () => {
+  it('is rejected without a type and with another type', async () => {
     const { call, core } = await startTestGateway()
     for (const type of [null, 'text/plain']) {
       const headers = { ...json, 'content-type': type }
@@ -118,15 +118,15 @@ describe('the body of DELETE /sessions/identify', () => {
     expect(core.count('clearIdentity')).toBe(0)
   })
 
-  it('may be an empty object, or be missing where only its type is named', async () => {
+  it('may be an empty object, or missing with a JSON type', async () => {
     const { call } = await startTestGateway()
     expect((await call('DELETE', '/sessions/identify', { headers: json, body: '{}' })).status).toBe(200)
     expect((await call('DELETE', '/sessions/identify', { headers: json })).status).toBe(200)
   })
 })
 
-describe('the grant of a session that a change of identity or a close has ended', () => {
-  it('reaches the core on these three routes, for a repeat, and is refused on every other', async () => {
+describe('grant of a session that was closed or replaced', () => {
+  it('reaches the core on these three routes for retries, and is rejected on all others', async () => {
     const { call, core } = await startTestGateway()
     core.grants.set(GRANT, 'SessionClosed')
     expect((await call('POST', '/sessions/identify', { body: assertion })).status).toBe(200)
@@ -143,7 +143,7 @@ describe('the grant of a session that a change of identity or a close has ended'
     }
   })
 
-  it('is forgotten at once by the gateway that carried the change', async () => {
+  it('is removed from the cache at once', async () => {
     const { call, core } = await startTestGateway()
     expect((await call('GET', '/messages')).status).toBe(200)
     await call('POST', '/sessions/identify', { body: { assertion: 'somebody-else' } })
@@ -168,7 +168,7 @@ describe('POST /context/page', () => {
     expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([204, 'true'])
   })
 
-  it('refuses a key that is malformed', async () => {
+  it('rejects a malformed key', async () => {
     const { call } = await startTestGateway()
     const answer = await call('POST', '/context/page', { body: page, headers: { 'idempotency-key': 'a b' } })
     expect(await answer.json()).toMatchObject({ code: 'IdempotencyKeyInvalid' })

@@ -19,7 +19,7 @@ async function start(options: Parameters<typeof startTestGateway>[0] = {}) {
   const gateway = await startTestGateway(options)
   return {
     ...gateway,
-    /** A call as a backend makes it: none of a browser's headers. Null takes a header away. */
+    /** A call of a backend, without browser headers. A header of null is not sent. */
     post: (path: string, body: unknown = input, headers: Record<string, string | null> = {}) => {
       const all = { authorization: `Bearer ${session}`, 'content-type': 'application/json', ...headers }
       return fetch(`${gateway.url}${path}`, {
@@ -47,7 +47,7 @@ const created = {
 }
 
 describe('POST /api/leads/{leadId}/delivery-attempts', () => {
-  test('asks a core in the operator’s own name, and answers 201 with the attempt', async () => {
+  test('calls a core with the operator’s session, and answers 201 with the attempt', async () => {
     const { post, core } = await start()
     const response = await post(CREATE, input, { 'x-correlation-id': 'corr-9' })
     expect([response.status, await response.text()]).toEqual([201, JSON.stringify(created)])
@@ -66,7 +66,7 @@ describe('POST /api/leads/{leadId}/delivery-attempts', () => {
     expect([response.status, await response.json()]).toEqual([200, created])
   })
 
-  test('tells everything of an attempt that has an outcome, by its public names', async () => {
+  test('answers all public fields of a finished attempt', async () => {
     const { post, core } = await start()
     core.attempt = {
       status: DeliveryStatus.RETRY_SCHEDULED,
@@ -83,7 +83,7 @@ describe('POST /api/leads/{leadId}/delivery-attempts', () => {
     })
   })
 
-  test('needs no origin and no version, and gives no page leave to read', async () => {
+  test('needs no origin and no version, and sends no CORS headers', async () => {
     const { post, url } = await start()
     const response = await post(CREATE, input, { origin: SITE })
     expect(response.status).toBe(201)
@@ -126,7 +126,7 @@ describe.each([
       async () => `Bearer ${await signWorkspaceSession({ claims: { aud: 'service.widget.public-api' } })}`,
     ],
     ['a service token', async () => `Bearer ${await signWorkspaceSession({ claims: { aud: 'service.core' } })}`],
-  ])('is 401 with %s, and no core is asked', async (_, authorization) => {
+  ])('is 401 with %s, without a call to a core', async (_, authorization) => {
     const { post, core } = await start()
     const response = await post(path, body, { authorization: await authorization() })
     expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
@@ -159,7 +159,7 @@ describe.each([
     expect(response.headers.get('www-authenticate')).toBe(status === 401 ? 'Bearer' : null)
   })
 
-  test('is 500 or 503 when a core fails in its own way', async () => {
+  test('is 500 or 503 for an internal failure of a core', async () => {
     const { post, core } = await start()
     core.refuseNext = new ConnectError('stack and all', Code.Internal)
     const failed = await post(path, body)
@@ -185,7 +185,7 @@ describe.each([
     expect(core.count(method)).toBe(0)
   })
 
-  test('is 415 without JSON, 413 with too much of it, 400 with a credential or anything else in the URL', async () => {
+  test('is 415 without JSON, 413 for a large body, 400 for a credential or unknown query in the URL', async () => {
     const { post } = await start()
     expect((await post(path, 'a=b', { 'content-type': 'application/x-www-form-urlencoded' })).status).toBe(415)
     expect((await post(path, { ...body, idempotencyKey: 'k'.repeat(70_000) })).status).toBe(413)
@@ -194,14 +194,14 @@ describe.each([
     expect((await post(`${path}?verbose=1`, body)).status).toBe(400)
   })
 
-  test('knows no other method, in the envelope', async () => {
+  test('rejects other methods with the envelope', async () => {
     const { url } = await start()
     const response = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${session}` } })
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'OPTIONS, POST'])
     expect((await fetch(`${url}/api/leads/lead_1`)).status).toBe(404)
   })
 
-  test('has a limit of its own for each client address', async () => {
+  test('has its own rate limit per client address', async () => {
     const { post } = await start({ env: { RATE_LIMIT_LEADS_PER_MINUTE: '2' } })
     expect([(await post(path, body)).status, (await post(path, body)).status]).toEqual([201, 201])
     const refused = await post(path, body)
@@ -209,7 +209,7 @@ describe.each([
     expect(await refused.json()).toMatchObject({ code: 'RateLimited', retryable: true, retryAfter: 30 })
   })
 
-  test('leaves nothing of the session, the lead and the key in the logs', async () => {
+  test('logs neither session, lead nor key', async () => {
     const { post, lines, core } = await start()
     await post(path, body)
     core.refuseNext = new ConnectError(`of ${session}`, Code.Internal)
@@ -221,7 +221,7 @@ describe.each([
   })
 })
 
-test('on the widget’s routes a core’s Unauthenticated is still our own fault', async () => {
+test('widget routes answer InternalError if a core rejects the service token', async () => {
   const { call, core } = await start()
   core.refuseNext = refusal('Unauthenticated')
   expect((await call('GET', '/config/pk_demo')).status).toBe(500)

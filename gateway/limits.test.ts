@@ -6,7 +6,7 @@ import { message, startTestGateway, type TestGateway } from './test-gateway.ts'
 const PREFIX = '/api/integrations/v1/widget'
 const HEAD = `Host: x\r\nOrigin: ${SITE}\r\nX-Service-Widget-Version: 1.0\r\n`
 
-/** A connection that says something, and everything that comes back until it is closed. */
+/** A connection that sends text, and everything that it receives until it closes. */
 function open({ port }: TestGateway, text: string, everyMs?: number) {
   const socket: Socket = connect(port, '127.0.0.1')
   onTestFinished(() => void socket.destroy())
@@ -26,7 +26,7 @@ function open({ port }: TestGateway, text: string, everyMs?: number) {
 
 const envelopeOf = (answer: string) => JSON.parse(answer.slice(answer.indexOf('{')))
 
-test('headers beyond their size are refused with the envelope', async () => {
+test('oversized headers are rejected with the envelope', async () => {
   const gateway = await startTestGateway({ env: { HEADERS_MAX_BYTES: '4096' } })
   const get = `GET ${PREFIX}/config/pk_demo HTTP/1.1\r\n${HEAD}Connection: close\r\n`
   expect(await open(gateway, `${get}A: ${'a'.repeat(3000)}\r\n\r\n`).closed).toMatch(/^HTTP\/1.1 200 /)
@@ -40,13 +40,13 @@ test.each([
     'sends its headers byte by byte',
     `GET ${PREFIX}/config/pk_demo HTTP/1.1\r\nHost: x\r\nA: aaaaaaaaaaaaaaaaaaaaaaaaaaa`,
   ],
-])('a connection that %s is closed in time', async (_, text) => {
+])('a connection that %s is closed at the timeout', async (_, text) => {
   const gateway = await startTestGateway({ env: { HEADERS_TIMEOUT_MS: '1000', REQUEST_TIMEOUT_MS: '3000' } })
   const answer = await open(gateway, text, text === '' ? undefined : 100).closed
   expect(envelopeOf(answer)).toMatchObject({ code: 'ValidationFailed', issues: [{ path: '', rule: 'timeout' }] })
 })
 
-test('a body that comes byte by byte is given up in time, and others are served meanwhile', async () => {
+test('an incomplete body times out, and other requests are served meanwhile', async () => {
   const gateway = await startTestGateway({ env: { HEADERS_TIMEOUT_MS: '1000', REQUEST_TIMEOUT_MS: '2000' } })
   const head = `POST ${PREFIX}/sessions HTTP/1.1\r\n${HEAD}Idempotency-Key: op-1\r\nContent-Type: application/json\r\n`
   const slow = open(gateway, `${head}Content-Length: 10000\r\n\r\n{`)
@@ -54,7 +54,7 @@ test('a body that comes byte by byte is given up in time, and others are served 
   expect(envelopeOf(await slow.closed)).toMatchObject({ code: 'ValidationFailed', retryable: false })
 })
 
-test('one address has so many connections and no more; one that closes makes room', async () => {
+test('connections per address are limited, and closing one frees a slot', async () => {
   const gateway = await startTestGateway({ env: { CONNECTIONS_PER_ADDRESS: '3' } })
   const held = [1, 2, 3].map(() => open(gateway, `GET /livez HTTP/1.1\r\nHost: x\r\n\r\n`))
   const refused = await open(gateway, '').closed
@@ -66,13 +66,13 @@ test('one address has so many connections and no more; one that closes makes roo
     .toMatch(/^HTTP\/1.1 200 /)
 })
 
-test('behind trusted proxies the connections are theirs, and theirs to bound', async () => {
+test('connections of trusted proxies are not limited', async () => {
   const gateway = await startTestGateway({ env: { CONNECTIONS_PER_ADDRESS: '1', TRUST_PROXY: '1' } })
   const answers = [1, 2, 3].map(() => open(gateway, `GET /livez HTTP/1.1\r\nHost: x\r\n\r\n`))
   for (const { socket } of answers) await new Promise((resolve) => socket.once('data', resolve))
 })
 
-test('calls beyond the bound are shed at once, while those under way go on', async () => {
+test('calls above the limit get 503 at once, and running calls finish', async () => {
   const gateway = await startTestGateway({ env: { CORE_CALLS_MAX: '2' } })
   await gateway.call('GET', '/messages')
   const { promise: gate, resolve: release } = Promise.withResolvers<void>()
@@ -82,7 +82,7 @@ test('calls beyond the bound are shed at once, while those under way go on', asy
   const shed = await gateway.call('GET', '/messages')
   expect([shed.status, shed.headers.get('retry-after')]).toEqual([503, '1'])
   expect(await shed.json()).toMatchObject({ code: 'ServiceUnavailable', retryable: true, retryAfter: 1 })
-  // Sends have a bound of their own.
+  // Sends have their own limit.
   expect((await gateway.call('POST', '/messages', { body: message() })).status).toBe(202)
   release()
   for (const each of waiting) expect((await each).status).toBe(200)

@@ -7,7 +7,7 @@ const PREFIX = '/api/integrations/v1/widget'
 async function answerTo({ port }: TestGateway, bytes: string): Promise<RawAnswer> {
   const { text, socket } = openSocket(port, bytes)
   await expect.poll(() => answersIn(text())[0]?.status).toBeGreaterThan(0)
-  // The body may come in a packet of its own.
+  // The body may arrive in a separate packet.
   await expect
     .poll(() => {
       const { head, body } = answersIn(text())[0]!
@@ -18,12 +18,12 @@ async function answerTo({ port }: TestGateway, bytes: string): Promise<RawAnswer
   return answersIn(text())[0]!
 }
 
-/** A request whose target goes out as it is: `fetch` would normalise it. */
+/** Sends a request target unchanged. `fetch` would normalise it. */
 const raw = (method: string, target: string) => requestBytes(method, '/TARGET').replace(`${PREFIX}/TARGET`, target)
 
 const codeOf = ({ body }: RawAnswer) => (body === '' ? undefined : JSON.parse(body).code)
 
-describe('a path that is spelled in another way than a route', () => {
+describe('path spelled differently from its route', () => {
   test.each([
     '/x/../config/pk_demo',
     '/./config/pk_demo',
@@ -60,7 +60,7 @@ describe('a path that is spelled in another way than a route', () => {
     `${PREFIX}/%63onfig/pk_demo`,
     `${PREFIX}/config/pk%5Fdemo`,
     `http://x${PREFIX}/config/pk_demo`,
-  ])('is served, and known to other methods, where it means the same: %s', async (target) => {
+  ])('is served, and has an Allow header, if it is equivalent: %s', async (target) => {
     const gateway = await startTestGateway()
     expect((await answerTo(gateway, raw('GET', target))).status).toBe(200)
     const wrong = await answerTo(gateway, raw('PUT', target))
@@ -70,7 +70,7 @@ describe('a path that is spelled in another way than a route', () => {
     expect(options.status).toBe(204)
   })
 
-  test('is NotFound outside the widget API, too', async () => {
+  test('is also NotFound outside the widget API', async () => {
     const gateway = await startTestGateway()
     for (const target of [
       '/x/../livez',
@@ -86,7 +86,7 @@ describe('a path that is spelled in another way than a route', () => {
   })
 })
 
-describe('a POST without a body', () => {
+describe('POST without a body', () => {
   const post = (path: string, more: string, body = '') => `${requestBytes('POST', path, { more })}${body}`
   const JSON_TYPE = 'Content-Type: application/json\r\n'
 
@@ -107,13 +107,13 @@ describe('a POST without a body', () => {
     const gateway = await startTestGateway()
     for (const path of ['/messages', '/sessions', '/sessions/close', '/typing', '/context/page', '/forms/pre-chat']) {
       const answer = await answerTo(gateway, post(path, more, body))
-      // The forms are not advertised here, which is checked before.
+      // Forms are not advertised here, and that check comes first.
       const code = path === '/forms/pre-chat' ? 'RouteNotAdvertised' : 'ValidationFailed'
       expect([path, codeOf(answer)]).toEqual([path, code])
     }
   })
 
-  test('keeps the order of checks: the key comes before the body', async () => {
+  test('fails on the missing key before the missing body', async () => {
     const gateway = await startTestGateway()
     const bytes = post('/messages', '').replace('Idempotency-Key: op-1', 'Idempotency-Key: not allowed')
     expect(codeOf(await answerTo(gateway, bytes))).toBe('IdempotencyKeyInvalid')
@@ -123,7 +123,7 @@ describe('a POST without a body', () => {
     ['no type', ''],
     ['another type', 'Content-Type: text/plain\r\n'],
     ['no valid type', 'Content-Type: x\r\n'],
-  ])('is told from one with a body, which needs its type: %s', async (_name, type) => {
+  ])('differs from a POST with a body, which needs a type: %s', async (_name, type) => {
     const gateway = await startTestGateway()
     const json = JSON.stringify(message())
     const broken = (bytes: string) => bytes.replace('Idempotency-Key: op-1', 'Idempotency-Key: not allowed')
@@ -137,7 +137,7 @@ describe('a POST without a body', () => {
       expect(codeOf(await answerTo(gateway, bytes))).toBe('UnsupportedMediaType')
   })
 
-  test('waits for the first byte of chunks only as long as a request may take', async () => {
+  test('waits for the first chunk until the request timeout', async () => {
     const env = { HEADERS_TIMEOUT_MS: '1000', REQUEST_TIMEOUT_MS: '1000' }
     const gateway = await startTestGateway({ env })
     const client = openSocket(gateway.port, post('/messages', 'Transfer-Encoding: chunked\r\n'))
@@ -145,7 +145,7 @@ describe('a POST without a body', () => {
     expect(codeOf(answersIn(client.text())[0]!)).toBe('ValidationFailed')
   })
 
-  test('is one of the upload of a screenshot, too', async () => {
+  test('is also rejected for a screenshot upload', async () => {
     const gateway = await startTestGateway()
     const path = '/commands/screenshots/scr_1/upload'
     expect(codeOf(await answerTo(gateway, post(path, 'Content-Length: 1\r\n', 'x')))).toBe('UnsupportedMediaType')

@@ -16,15 +16,15 @@ function holdHistory({ core }: TestGateway) {
   return { isAsked: () => core.count('listVisitorMessages') > 0, release: () => release() }
 }
 
-describe('requests on one connection', () => {
-  test('are answered in their order, each with its own answer', async () => {
+describe('pipelined requests', () => {
+  test('are answered in order, each with its own answer', async () => {
     const gateway = await startTestGateway()
     const ids = ['a', 'b', 'c', 'd']
     const client = openSocket(gateway.port, ids.map((id) => requestBytes('GET', '/messages', { id })).join(''))
     await expect.poll(() => answersIn(client.text()).map(({ correlationId }) => correlationId)).toEqual(ids)
   })
 
-  test('do not start before the answer of the one before them is sent', async () => {
+  test('do not start before the previous answer is sent', async () => {
     const gateway = await startTestGateway()
     const history = holdHistory(gateway)
     const send = requestBytes('POST', '/messages', { id: 'b', body: message() })
@@ -36,7 +36,7 @@ describe('requests on one connection', () => {
     await expect.poll(() => answersIn(client.text()).map(({ status }) => status)).toEqual([200, 202])
   })
 
-  test('are not started once the connection is closed by an answer before them', async () => {
+  test('do not start if a previous answer closes the connection', async () => {
     const gateway = await startTestGateway()
     const send = requestBytes('POST', '/messages', { id: 'b', body: message() })
     const client = openSocket(
@@ -53,7 +53,7 @@ describe('requests on one connection', () => {
     ['an overlong header', `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`, 400],
     ['a broken chunk', `POST /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n`, 400],
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
-  ])('are answered before %s behind them', async (_name, bytes, status) => {
+  ])('are answered before the error for %s behind them', async (_name, bytes, status) => {
     const gateway = await startTestGateway()
     const history = holdHistory(gateway)
     const client = openSocket(gateway.port, requestBytes('GET', '/messages', { id: 'a' }) + bytes)
@@ -69,7 +69,7 @@ describe('requests on one connection', () => {
     expect(rest).toEqual([])
   })
 
-  test('that time out behind an unanswered one are refused after its answer', async () => {
+  test('that time out are rejected after the previous answer', async () => {
     const gateway = await startTestGateway({ env: { HEADERS_TIMEOUT_MS: '1000', REQUEST_TIMEOUT_MS: '1000' } })
     const history = holdHistory(gateway)
     let refused = false
@@ -85,7 +85,7 @@ describe('requests on one connection', () => {
   })
 
   test.each(['websocket', 'h2c'])(
-    'behind one that asks for an upgrade are refused by the end of the connection: %s',
+    'behind an upgrade request are not answered, and the connection closes: %s',
     async (protocol) => {
       const gateway = await startTestGateway()
       const upgrade = `Connection: Upgrade\r\nUpgrade: ${protocol}\r\n`
@@ -93,7 +93,7 @@ describe('requests on one connection', () => {
         gateway.port,
         requestBytes('GET', '/messages', { id: 'a', more: upgrade }) + requestBytes('GET', '/messages', { id: 'b' }),
       )
-      // The parser drops what is behind an upgrade, so the connection ends with the answer.
+      // The parser drops the bytes after an upgrade, so the connection ends with the answer.
       await expect.poll(client.isEnded).toBe(true)
       const [answer, ...rest] = answersIn(client.text())
       expect([answer!.status, answer!.correlationId, rest.length]).toEqual([200, 'a', 0])
@@ -101,7 +101,7 @@ describe('requests on one connection', () => {
     },
   )
 
-  test('are bounded: a flood of them closes the connection', async () => {
+  test('close the connection if too many are queued', async () => {
     const gateway = await startTestGateway()
     const history = holdHistory(gateway)
     const client = openSocket(gateway.port, requestBytes('GET', '/messages').repeat(200))
@@ -111,8 +111,8 @@ describe('requests on one connection', () => {
   })
 })
 
-describe('GET /events on a connection with other requests', () => {
-  test('waits for the answer of the one before it', async () => {
+describe('GET /events with pipelined requests', () => {
+  test('waits for the previous answer', async () => {
     const gateway = await startTestGateway()
     const create = { publicSiteKey: 'pk_demo', clientInstanceId: 'i' }
     const client = openSocket(
@@ -132,7 +132,7 @@ describe('GET /events on a connection with other requests', () => {
     ['another stream', requestBytes(...EVENTS, { id: 'b' })],
     ['broken HTTP', 'no HTTP\r\n\r\n'],
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n'],
-  ])('is refused and the connection closed when %s waits behind it', async (_name, behind) => {
+  ])('is rejected and the connection closed if %s is queued behind it', async (_name, behind) => {
     const gateway = await startTestGateway()
     const client = openSocket(gateway.port, requestBytes(...EVENTS, { id: 'a' }) + behind)
     await expect.poll(client.isEnded).toBe(true)
@@ -148,7 +148,7 @@ describe('GET /events on a connection with other requests', () => {
     await expect.poll(() => gateway.core.links[0]!.open.size).toBe(0)
   })
 
-  test('is refused when a request arrives while the core has not answered it', async () => {
+  test('is rejected if another request arrives before the core answers', async () => {
     const gateway = await startTestGateway()
     const open = gateway.core.onSubscribe
     let answer = () => {}
@@ -166,7 +166,7 @@ describe('GET /events on a connection with other requests', () => {
     expect(gateway.core.count('sendVisitorMessages')).toBe(0)
   })
 
-  test('is not disturbed by a request that never arrives whole behind it', async () => {
+  test('is not affected by an incomplete request behind it', async () => {
     const gateway = await startTestGateway({ env: { HEADERS_TIMEOUT_MS: '1000', REQUEST_TIMEOUT_MS: '1000' } })
     const client = openSocket(gateway.port, `${requestBytes(...EVENTS)}GET /messages HT`)
     await expect.poll(() => client.text()).toContain(': open')
@@ -178,7 +178,7 @@ describe('GET /events on a connection with other requests', () => {
     expect(client.isEnded()).toBe(false)
   })
 
-  test('and with every other route, in every order of three, has no answer of another request', async () => {
+  test('never mixes up answers, for every route and every order of three requests', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_FACTOR: '100000' } })
     const routes = await widgetRequests(gateway)
     expect(routes.length).toBeGreaterThan(12)
@@ -208,7 +208,7 @@ describe('GET /events on a connection with other requests', () => {
           if (isStream(answer)) expect([order[index], index], name).toEqual([events, answers.length - 1])
           else if (order[index] === events) expect(answer.status, name).toBe(400)
         }
-        // A stream is open only where every request on the connection has its answer.
+        // A stream opens only if every other request on the connection was answered.
         if (isStream(answers.at(-1)!)) expect(answers.length, name).toBe(order.length)
         client.socket.destroy()
       }
@@ -216,7 +216,7 @@ describe('GET /events on a connection with other requests', () => {
   })
 })
 
-/** Every method and path of the widget API, as its document has them. */
+/** Every method and path of the widget API, from its OpenAPI document. */
 async function widgetRequests({ url }: TestGateway): Promise<[string, string][]> {
   const document = (await (await fetch(`${url}/docs/openapi.json`)).json()) as { paths: Record<string, object> }
   const prefix = '/api/integrations/v1/widget'

@@ -1,12 +1,12 @@
 import { LRUCache } from 'lru-cache'
 
-/** Whether one more is allowed now, and if not, after how many whole seconds (at least 1) it will be. */
-export type Verdict = { allowed: true } | { allowed: false; retryAfter: number }
+/** Whether a request is allowed. If not, `retryAfter` is the wait in whole seconds, at least 1. */
+export type RateDecision = { allowed: true } | { allowed: false; retryAfter: number }
 
-/** Counts what a key takes. A promise is allowed for, so that a store outside the process fits too. */
+/** Limits requests per key. May be asynchronous, for a store outside the process. */
 export interface RateLimiter {
-  take(key: string): Verdict | Promise<Verdict>
-  /** Returns one that was taken. */
+  take(key: string): RateDecision | Promise<RateDecision>
+  /** Returns a taken token. */
   giveBack(key: string): void | Promise<void>
 }
 
@@ -16,8 +16,8 @@ interface Bucket {
 }
 
 /**
- * Token buckets in memory: each key has `burst` tokens and gets `perMinute` back in a minute.
- * The key used longest ago is forgotten when there are more than `keysMax`, which gives it a full bucket.
+ * Token buckets in memory: each key has `burst` tokens and regains `perMinute` per minute. Above
+ * `keysMax` keys the least recently used is evicted, so its bucket is full again.
  */
 export function createRateLimiter(options: {
   perMinute: number
@@ -32,7 +32,7 @@ export function createRateLimiter(options: {
   function tokensOf(key: string, now: number): number {
     const bucket = buckets.get(key)
     if (bucket === undefined) return capacity
-    // A clock that was set back must not take tokens away.
+    // A clock that was set back must not remove tokens.
     return Math.min(capacity, bucket.tokens + Math.max(0, now - bucket.at) * perMs)
   }
 

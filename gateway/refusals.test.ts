@@ -6,14 +6,14 @@ const create = { publicSiteKey: 'pk_demo', clientInstanceId: 'i' }
 const BEHIND_PROXY = { TRUST_PROXY: '1' }
 const address = (last: number) => ({ 'x-forwarded-for': `192.0.2.${last}` })
 
-/** What the core is asked for checks alone. */
-const questions = ({ core }: TestGateway) =>
+/** Number of calls to the core that only check something. */
+const checkCalls = ({ core }: TestGateway) =>
   ['checkOrigin', 'authorizeGrant', 'getConfig', 'createSession'].reduce((sum, method) => sum + core.count(method), 0)
 
 const tally = (statuses: number[]) =>
   Object.fromEntries([...new Set(statuses)].sort().map((each) => [each, statuses.filter((one) => one === each).length]))
 
-/** The statuses of calls one after the other. */
+/** Makes calls one after another and returns their statuses. */
 async function statusesOf(count: number, call: (index: number) => Promise<Response>) {
   const statuses: number[] = []
   for (let index = 0; index < count; index++) {
@@ -56,37 +56,40 @@ const REFUSED: [string, number, (gateway: TestGateway, index: number) => Promise
   ['an unknown site key', 404, ({ call }, index) => call('GET', `/config/pk_${index}`)],
 ]
 
-describe('refused requests of one address', () => {
-  test.each(REFUSED)('are 120 a minute, and more cost no call to the core: %s', async (_name, status, refused) => {
-    const gateway = await startTestGateway()
-    // Known to be good before: the refusals do not concern it.
-    expect((await gateway.call('GET', '/messages')).status).toBe(200)
-    const statuses = await statusesOf(120, (index) => refused(gateway, index))
-    expect(tally(statuses)).toEqual({ [status]: 120 })
-    const before = questions(gateway)
-    expect(tally(await statusesOf(30, (index) => refused(gateway, 1_000 + index)))).toEqual({ 429: 30 })
-    expect(questions(gateway)).toBe(before)
-    gateway.clock.advance(60_000)
-    expect((await refused(gateway, 2_000)).status).toBe(status)
-  })
+describe('refused requests of an address', () => {
+  test.each(REFUSED)(
+    'are limited to 120 per minute, and further ones cause no call to the core: %s',
+    async (_name, status, refused) => {
+      const gateway = await startTestGateway()
+      // Accepted before, so the limit does not affect it.
+      expect((await gateway.call('GET', '/messages')).status).toBe(200)
+      const statuses = await statusesOf(120, (index) => refused(gateway, index))
+      expect(tally(statuses)).toEqual({ [status]: 120 })
+      const before = checkCalls(gateway)
+      expect(tally(await statusesOf(30, (index) => refused(gateway, 1_000 + index)))).toEqual({ 429: 30 })
+      expect(checkCalls(gateway)).toBe(before)
+      gateway.clock.advance(60_000)
+      expect((await refused(gateway, 2_000)).status).toBe(status)
+    },
+  )
 
-  test.each(REFUSED)('are bounded when they come at once: %s', async (_name, status, refused) => {
+  test.each(REFUSED)('are limited when concurrent: %s', async (_name, status, refused) => {
     const gateway = await startTestGateway()
     expect((await gateway.call('GET', '/messages')).status).toBe(200)
-    const before = questions(gateway)
+    const before = checkCalls(gateway)
     const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => refused(gateway, index)))
     expect(tally(answers.map((answer) => answer.status))).toEqual({ [status]: 120, 429: 80 })
-    expect(questions(gateway) - before).toBeLessThanOrEqual(120)
+    expect(checkCalls(gateway) - before).toBeLessThanOrEqual(120)
   })
 
-  test('are bounded when all of them bring the same wrong value', async () => {
+  test('are limited when all have the same invalid value', async () => {
     const gateway = await startTestGateway()
     const forged = () => gateway.call('GET', '/messages', { headers: { authorization: 'Bearer forged' } })
     const answers = await Promise.all(Array.from({ length: 200 }, forged))
     expect(tally(answers.map(({ status }) => status))).toEqual({ 401: 120, 429: 80 })
   })
 
-  test('do not concern another address', async () => {
+  test('do not affect another address', async () => {
     const gateway = await startTestGateway({ env: BEHIND_PROXY })
     const forged = (last: number) =>
       gateway.call('GET', '/messages', { headers: { ...address(last), authorization: 'Bearer forged' } })
@@ -94,7 +97,7 @@ describe('refused requests of one address', () => {
     expect((await forged(2)).status).toBe(401)
   })
 
-  test('do not concern what was accepted before from the same address', async () => {
+  test('do not affect values that were accepted before', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_REFUSALS_PER_MINUTE: '1' } })
     const { call, core } = gateway
     expect((await call('GET', '/config/pk_demo')).status).toBe(200)
@@ -112,14 +115,14 @@ describe('refused requests of one address', () => {
     expect((await call('GET', '/messages', { headers: other })).status).toBe(200)
   })
 
-  test('include those of a grant that was good and is no longer', async () => {
+  test('include those of a grant that is no longer valid', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_REFUSALS_PER_MINUTE: '3' } })
     expect((await gateway.call('GET', '/messages')).status).toBe(200)
     gateway.core.grants.set('grant-1', 'SessionRevoked')
     expect(tally(await statusesOf(6, () => gateway.call('GET', '/messages')))).toMatchObject({ 403: 4, 429: 2 })
   })
 
-  test('do not include failures while no core is within reach', async () => {
+  test('do not include failures while no core is reachable', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_REFUSALS_PER_MINUTE: '1' } })
     gateway.core.down = true
     expect(tally(await statusesOf(5, () => gateway.call('GET', '/messages')))).toEqual({ 503: 5 })
@@ -128,7 +131,7 @@ describe('refused requests of one address', () => {
     expect((await gateway.call('GET', '/messages')).status).toBe(200)
   })
 
-  test('keep the envelope, CORS and the order of checks when they are limited', async () => {
+  test('keep envelope, CORS and check order when limited', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_REFUSALS_PER_MINUTE: '1' } })
     const { call } = gateway
     const authorization = 'Bearer forged'
@@ -158,7 +161,7 @@ describe('refused requests of one address', () => {
     expect([foreign.status, foreign.headers.get('access-control-allow-origin')]).toEqual([429, null])
   })
 
-  test('include unknown origins on paths where nothing is', async () => {
+  test('include unknown origins on unknown paths', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_REFUSALS_PER_MINUTE: '2' } })
     const nowhere = (index: number) =>
       gateway.call('GET', '/nowhere', { headers: { origin: `https://${index}.evil.example` } })
@@ -180,8 +183,8 @@ describe('refused requests of one address', () => {
   })
 })
 
-describe('the buckets of an address', () => {
-  test('are apart: 240 configurations and 60 sessions a minute', async () => {
+describe('rate limits of an address', () => {
+  test('are separate: 240 configurations and 60 sessions per minute', async () => {
     const { call } = await startTestGateway()
     const config = await statusesOf(250, () => call('GET', '/config/pk_demo'))
     expect(tally(config)).toEqual({ 200: 240, 429: 10 })
@@ -194,7 +197,7 @@ describe('the buckets of an address', () => {
 describe('X-Forwarded-For', () => {
   const warnings = ({ lines }: TestGateway) => lines.filter((line) => line.includes('TRUST_PROXY'))
 
-  test('is warned of once while no proxy is trusted', async () => {
+  test('is warned about once while no proxy is trusted', async () => {
     const gateway = await startTestGateway()
     await gateway.call('GET', '/messages')
     expect(warnings(gateway)).toHaveLength(0)
@@ -204,7 +207,7 @@ describe('X-Forwarded-For', () => {
     expect(warnings(gateway)[0]).not.toContain('192.0.2')
   })
 
-  test('is not warned of behind a trusted proxy', async () => {
+  test('is not warned about behind a trusted proxy', async () => {
     const gateway = await startTestGateway({ env: BEHIND_PROXY })
     await gateway.call('GET', '/messages', { headers: address(1) })
     expect(warnings(gateway)).toHaveLength(0)

@@ -7,7 +7,10 @@ const DROPPED_BODY_FACTOR = 4
 const DROP_DEADLINE_MS = 5_000
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Makes JSON the only body that is read: at most `limit` bytes, UTF-8, no `__proto__`. An empty one needs no type. */
+/**
+ * Accepts only JSON bodies: at most `limit` bytes, UTF-8, without `__proto__`. An empty body needs
+ * no content type.
+ */
 export function acceptJsonBodies(app: FastifyInstance, limit: number): void {
   const parse = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
@@ -18,10 +21,10 @@ export function acceptJsonBodies(app: FastifyInstance, limit: number): void {
       try {
         text = utf8.decode(bytes)
       } catch {
-        return done(brokenJson())
+        return done(invalidJson())
       }
       if (text === '' && request.routeOptions.schema?.body === undefined) return done(null, undefined)
-      parse(request, text, (failure, body) => (failure ? done(brokenJson()) : done(null, body)))
+      parse(request, text, (failure, body) => (failure ? done(invalidJson()) : done(null, body)))
     })
   })
   app.addContentTypeParser('*', (_request, payload: IncomingMessage, done) => {
@@ -29,7 +32,7 @@ export function acceptJsonBodies(app: FastifyInstance, limit: number): void {
   })
 }
 
-/** Whether a request has no body. Of a body in chunks, waits for the first byte, the end or the loss of the connection. */
+/** Whether a request has no body. With chunked encoding it waits for the first byte or the end. */
 export async function isEmptyBody(payload: IncomingMessage): Promise<boolean> {
   const { 'content-length': length, 'transfer-encoding': encoding } = payload.headers
   if (encoding === undefined) return Number(length ?? 0) === 0
@@ -47,10 +50,10 @@ export async function isEmptyBody(payload: IncomingMessage): Promise<boolean> {
 }
 
 /**
- * Reads and drops what a refused request has still to send, so that the answer is read and not lost in a reset: up to
- * four times the bound.
+ * Reads and discards the rest of a rejected request, up to four times the limit. Otherwise the
+ * connection would be reset and the client could lose the answer.
  *
- * @returns whether the request came to its end; if not, the connection is to be closed after the answer
+ * @returns whether the request was read to its end; if not, close the connection after the answer
  */
 export function dropBody(payload: IncomingMessage, limit: number): Promise<boolean> {
   const { 'content-length': length, 'transfer-encoding': encoding } = payload.headers
@@ -75,13 +78,13 @@ export function dropBody(payload: IncomingMessage, limit: number): Promise<boole
   })
 }
 
-/** Chunks that may wait for whoever takes them. */
-const CHUNKS_WAITING = 8
+/** Chunks that are buffered before the socket is paused. */
+const CHUNKS_BUFFERED_MAX = 8
 
 /**
- * A body as it arrives, for a route that does not read it whole: at most `limit` bytes, and no faster than it is taken.
- * The chunks just stop where something is wrong with it; `isWhole` and `failure` tell. `stop` lets go of it, so that the
- * rest can be dropped.
+ * Streams a body of at most `limit` bytes, with backpressure. The chunks never throw: after them,
+ * check `isWhole` and `failure`. `stop` detaches from the body, so that `dropBody` can discard the
+ * rest.
  */
 export function readChunks(payload: IncomingMessage, limit: number) {
   const stopping = new AbortController()
@@ -91,10 +94,15 @@ export function readChunks(payload: IncomingMessage, limit: number) {
 
   async function* chunks(): AsyncGenerator<Uint8Array> {
     if (payload.destroyed && !payload.complete) {
-      failure = brokenOff()
+      failure = incompleteBody()
       return
     }
-    const options = { signal: stopping.signal, close: ['end', 'close'], highWaterMark: CHUNKS_WAITING, lowWaterMark: 1 }
+    const options = {
+      signal: stopping.signal,
+      close: ['end', 'close'],
+      highWaterMark: CHUNKS_BUFFERED_MAX,
+      lowWaterMark: 1,
+    }
     try {
       for await (const [chunk] of on(payload, 'data', options) as AsyncIterable<[Buffer]>) {
         size += chunk.length
@@ -106,15 +114,18 @@ export function readChunks(payload: IncomingMessage, limit: number) {
       }
       whole = payload.complete
     } catch {
-      // Broken off, or nobody wants the rest.
+      // The client disconnected, or `stop` was called.
     }
-    if (!whole && !stopping.signal.aborted) failure = brokenOff()
+    if (!whole && !stopping.signal.aborted) failure = incompleteBody()
   }
 
   return { chunks: chunks(), isWhole: () => whole, failure: () => failure, stop: () => stopping.abort() }
 }
 
-/** A body as a whole, at most `limit` bytes. Errors: `PayloadTooLarge`, `ValidationFailed` where it breaks off. */
+/**
+ * Reads a body of at most `limit` bytes. Errors: `PayloadTooLarge`; `ValidationFailed` if it is
+ * incomplete.
+ */
 export function readBody(
   payload: IncomingMessage,
   limit: number,
@@ -133,10 +144,10 @@ export function readBody(
     stop(new GatewayError('PayloadTooLarge'))
   }
   const onEnd = () => stop(null, Buffer.concat(chunks, size))
-  const onError = () => stop(brokenJson())
+  const onError = () => stop(invalidJson())
   if (Number(payload.headers['content-length']) > limit) done(new GatewayError('PayloadTooLarge'), undefined)
   else payload.on('data', onData).on('end', onEnd).on('error', onError)
 }
 
-const brokenOff = () => new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] })
-const brokenJson = () => new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'json' }] })
+const incompleteBody = () => new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] })
+const invalidJson = () => new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'json' }] })

@@ -5,11 +5,11 @@ import { message, startTestGateway } from './test-gateway.ts'
 
 const create = { publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1' }
 
-/** Other tests may have the machine. */
+/** Generous, because other tests may use the CPU. */
 const patience = { timeout: 30_000 }
 
-describe('the configuration', () => {
-  test('is exactly what the contract lists, cacheable, and not sent twice', async () => {
+describe('configuration', () => {
+  test('has exactly the fields of the contract, is cacheable, and is 304 if unchanged', async () => {
     const { call } = await startTestGateway()
     const response = await call('GET', '/config/pk_demo', { headers: { authorization: null } })
     expect(response.status).toBe(200)
@@ -48,7 +48,7 @@ describe('the configuration', () => {
     expect(again.headers.get('access-control-allow-origin')).not.toBeNull()
   })
 
-  test('of an unknown installation is a terminal 404', async () => {
+  test('is a terminal 404 for an unknown installation', async () => {
     const { call } = await startTestGateway()
     const response = await call('GET', '/config/pk_other')
     expect([response.status, await response.json()]).toMatchObject([
@@ -59,7 +59,7 @@ describe('the configuration', () => {
 })
 
 describe('sessions', () => {
-  test('are created with 201 and the session content, which nobody may store', async () => {
+  test('are created with 201, session content and no-store', async () => {
     const { call, core } = await startTestGateway()
     const response = await call('POST', '/sessions', { headers: { authorization: null }, body: create })
     expect(response.status).toBe(201)
@@ -83,7 +83,7 @@ describe('sessions', () => {
     })
   })
 
-  test('tell when the answer is the first one’s', async () => {
+  test('mark a replayed answer', async () => {
     const { call } = await startTestGateway()
     const headers = { 'idempotency-key': 'again' }
     expect((await call('POST', '/sessions', { headers, body: create })).headers.get('idempotency-replayed')).toBe(
@@ -120,7 +120,7 @@ describe('messages', () => {
     })
   })
 
-  test('that come together share calls, and each gets its own answer', async () => {
+  test('are batched when concurrent, and each gets its own answer', async () => {
     const { call, core, waitingSends } = await startTestGateway({ env: { RATE_LIMIT_FACTOR: '1000' } })
     core.grants.set('grant-2', 'ok')
     await call('GET', '/messages')
@@ -149,7 +149,7 @@ describe('messages', () => {
     expect(core.count('sendVisitorMessages')).toBeLessThan(10)
   })
 
-  test('of a call that fails are each unavailable, to be sent again', async () => {
+  test('are each 503 and retryable if their call fails', async () => {
     const { call, core } = await startTestGateway()
     await call('GET', '/messages')
     core.refuseNext = new ConnectError('broken', Code.Internal)
@@ -159,7 +159,7 @@ describe('messages', () => {
     expect(await response.json()).toMatchObject({ code: 'ServiceUnavailable', retryable: true, retryAfter: 1 })
   })
 
-  test('beyond the queue are shed at once', async () => {
+  test('above the queue limit get 503 at once', async () => {
     const { call, core } = await startTestGateway({ env: { SEND_RPCS_MAX: '1', SEND_QUEUE_MAX: '1' } })
     await call('GET', '/messages')
     const release = Promise.withResolvers<void>()
@@ -178,7 +178,7 @@ describe('messages', () => {
     expect(statuses.sort()).toEqual([202, 202, 503])
   })
 
-  test('that waited too long for their turn are shed, and not sent after all', async () => {
+  test('that wait too long in the queue get 503 and are not sent', async () => {
     const env = { SEND_RPCS_MAX: '1', CORE_DEADLINE_MS: '2000' }
     const { call, core, clock, waitingSends } = await startTestGateway({ env })
     const { promise: never } = Promise.withResolvers<never>()
@@ -194,7 +194,7 @@ describe('messages', () => {
     expect(core.count('sendVisitorMessages')).toBe(1)
   })
 
-  test('of the history have only the fields they have', async () => {
+  test('in the history omit unset fields', async () => {
     const { call } = await startTestGateway()
     expect(await (await call('GET', '/messages')).json()).toEqual({
       messages: [
@@ -217,7 +217,7 @@ describe('messages', () => {
 })
 
 describe('rate limits', () => {
-  test('let ten sends through at once and then one every two seconds', async () => {
+  test('allow ten sends at once and then one every 2 s', async () => {
     const { call, clock } = await startTestGateway()
     const send = (id: string) => call('POST', '/messages', { headers: { 'idempotency-key': id }, body: message(id) })
     for (let sent = 0; sent < 10; sent++) expect((await send(`op-${sent}`)).status).toBe(202)
@@ -232,7 +232,7 @@ describe('rate limits', () => {
     expect((await call('GET', '/messages')).status).toBe(200)
   })
 
-  test('count the configuration and new sessions of an address apart and ignore X-Forwarded-For', async () => {
+  test('count configuration and new sessions of an address separately and ignore X-Forwarded-For', async () => {
     const env = { RATE_LIMIT_CONFIG_PER_MINUTE: '1', RATE_LIMIT_SESSIONS_PER_MINUTE: '1' }
     const { call } = await startTestGateway({ env })
     const headers = (address: string) => ({ 'x-forwarded-for': address })
@@ -242,7 +242,7 @@ describe('rate limits', () => {
     expect((await call('POST', '/sessions', { headers: headers('192.0.2.4'), body: create })).status).toBe(429)
   })
 
-  test('know clients behind a trusted proxy apart, an IPv6 one by its network', async () => {
+  test('distinguish clients behind a trusted proxy, IPv6 ones by network', async () => {
     const env = { RATE_LIMIT_CONFIG_PER_MINUTE: '1', TRUST_PROXY: '1' }
     const { call } = await startTestGateway({ env })
     const status = async (address: string) =>
@@ -255,7 +255,7 @@ describe('rate limits', () => {
     expect(await status('2001:db8:1:3::1')).toBe(200)
   })
 
-  test('grow with the factor', async () => {
+  test('are multiplied by the factor', async () => {
     const { call } = await startTestGateway({ env: { RATE_LIMIT_FACTOR: '2', RATE_LIMIT_CALLS_PER_MINUTE: '1' } })
     const statuses = []
     for (let sent = 0; sent < 3; sent++) statuses.push((await call('GET', '/messages')).status)
@@ -263,8 +263,8 @@ describe('rate limits', () => {
   })
 })
 
-describe('without a core', () => {
-  test('a call is unavailable at once, alive is still alive, and ready is not', async () => {
+describe('core outage', () => {
+  test('calls are 503 at once, and /livez stays 200', async () => {
     const { call, core, url } = await startTestGateway()
     expect((await fetch(`${url}/readyz`)).status).toBe(200)
     await call('GET', '/messages')
@@ -275,7 +275,7 @@ describe('without a core', () => {
     expect((await fetch(`${url}/livez`)).status).toBe(200)
   })
 
-  test('ready says 503 in the envelope', async () => {
+  test('/readyz is 503 with the envelope', async () => {
     const core = createTestCore()
     core.down = true
     const { url } = await startTestGateway({ cores: [core] })
@@ -283,7 +283,7 @@ describe('without a core', () => {
     expect([response.status, await response.json()]).toMatchObject([503, { code: 'ServiceUnavailable' }])
   })
 
-  test('that answers, another core does, and the dead one is left aside for a while', async () => {
+  test('another core answers, and the dead one is skipped for a while', async () => {
     const cores = [createTestCore(), createTestCore()]
     const { call, clock } = await startTestGateway({ cores })
     cores[0]!.down = true
@@ -295,7 +295,7 @@ describe('without a core', () => {
     expect(cores[0]!.count('listVisitorMessages')).toBeGreaterThan(0)
   })
 
-  test('that may have heard it, a call with side effects is not repeated on another', async () => {
+  test('a call with side effects is not repeated if a core may have received it', async () => {
     const cores = [createTestCore(), createTestCore()]
     const { call } = await startTestGateway({ cores })
     await call('GET', '/messages')
@@ -309,7 +309,7 @@ describe('without a core', () => {
     expect(cores[0]!.count('renewSession') + cores[1]!.count('renewSession')).toBe(1)
   })
 
-  test('the core’s own refusal is final', async () => {
+  test('an error that a core answers is final', async () => {
     const cores = [createTestCore(), createTestCore()]
     const { call } = await startTestGateway({ cores })
     await call('GET', '/messages')

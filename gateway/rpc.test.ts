@@ -27,7 +27,7 @@ beforeAll(async () => {
   session = await signWorkspaceSession({ claims: { scope: 'messages:read messages:write' } })
 })
 
-/** A core on the wire with what an operator calls. */
+/** A core over HTTP with the methods that operators call. */
 async function startCore() {
   const core = {
     url: '',
@@ -35,7 +35,7 @@ async function startCore() {
     watching: 0,
     refuse: undefined as ConnectError | undefined,
     tell: () => {},
-    /** No answer until it is let go. */
+    /** Answers wait for this promise. */
     held: undefined as Promise<void> | undefined,
     async die() {
       server.closeAllConnections()
@@ -136,7 +136,7 @@ async function failureOf(call: Promise<unknown>) {
 }
 
 describe('/rpc', () => {
-  test.each(['json', 'binary'] as const)('takes the console’s calls to a core and back (%s)', async (format) => {
+  test.each(['json', 'binary'] as const)('forwards calls of the console to a core (%s)', async (format) => {
     const { transport, remote } = await start()
     const client = createClient(MessagingService, transport(format))
     const { message } = await client.sendAgentMessage({ conversationId: 'cnv_1', body: 'Grüße' })
@@ -144,13 +144,13 @@ describe('/rpc', () => {
     expect(remote.calls[0]?.headers.get('authorization')).toBe(`Bearer ${session}`)
   })
 
-  test('passes on what a core says of a failure, code and details', async () => {
+  test('forwards code and details of an error', async () => {
     const { messaging, remote } = await start()
     remote.refuse = refusal('NotFound')
     expect(await failureOf(messaging.sendAgentMessage({}))).toEqual(['FailedPrecondition', 'NotFound'])
   })
 
-  test('passes on its own correlation id, and nothing that says who was on the way', async () => {
+  test('forwards its own correlation id, and no proxy headers', async () => {
     const { post, remote } = await start()
     const response = await post(SEND, {
       'x-correlation-id': 'corr-1',
@@ -168,7 +168,7 @@ describe('/rpc', () => {
       expect(headers.get(name), name).toBeNull()
   })
 
-  test('streams without holding anything back, and the core hears when the reader leaves', async () => {
+  test('streams unbuffered, and cancels the call when the client disconnects', async () => {
     const { messaging, remote } = await start()
     const leave = new AbortController()
     const seen: (string | undefined)[] = []
@@ -181,10 +181,10 @@ describe('/rpc', () => {
     })()
     expect(await failureOf(reading)).toEqual(['Canceled', undefined])
     expect(seen).toEqual(['ready', 'heartbeat'])
-    await until('the core’s watcher is gone', () => remote.watching === 0)
+    await until('the watch call to end', () => remote.watching === 0)
   })
 
-  test('streams a screenshot whole', async () => {
+  test('streams a complete screenshot', async () => {
     const { transport } = await start()
     let bytes = 0
     for await (const { part } of createClient(CommandService, transport('binary')).getScreenshot({
@@ -194,16 +194,16 @@ describe('/rpc', () => {
     expect(bytes).toBe(600_000)
   })
 
-  test('ends streams as the protocol wants it when the gateway stops', async () => {
+  test('ends streams with an end frame when the gateway stops', async () => {
     const { messaging, gateway, remote } = await start()
     const reading = (async () => {
       for await (const { frame } of messaging.watchConversations({})) if (frame.case === 'ready') void gateway.close()
     })()
     expect(await failureOf(reading)).toEqual(['Unavailable', 'ServiceUnavailable'])
-    await until('the core’s watcher is gone', () => remote.watching === 0)
+    await until('the watch call to end', () => remote.watching === 0)
   })
 
-  test('ends streams as the protocol wants it when the core dies', async () => {
+  test('ends streams with an end frame when the core dies', async () => {
     const { messaging, remote } = await start()
     const reading = (async () => {
       for await (const { frame } of messaging.watchConversations({})) if (frame.case === 'ready') void remote.die()
@@ -212,7 +212,7 @@ describe('/rpc', () => {
   })
 })
 
-describe('/rpc lets through', () => {
+describe('/rpc access', () => {
   test.each<[string, () => Promise<string> | string]>([
     ['no session', () => ''],
     ['garbage', () => 'Bearer nonsense'],
@@ -221,7 +221,7 @@ describe('/rpc lets through', () => {
       'a visitor’s grant',
       async () => `Bearer ${await signWorkspaceSession({ claims: { aud: 'service.widget.public-api' } })}`,
     ],
-  ])('nothing with %s: Unauthenticated, in the protocol', async (_, authorization) => {
+  ])('is Unauthenticated in the Connect protocol with %s', async (_, authorization) => {
     const { post, remote } = await start()
     const given = { authorization: await authorization() }
     const unary = await post(SEND, given)
@@ -236,7 +236,7 @@ describe('/rpc lets through', () => {
     expect([remote.calls.length, remote.watching]).toEqual([0, 0])
   })
 
-  test('only what operators may call', async () => {
+  test('is unimplemented for methods that operators may not call', async () => {
     const { post, remote } = await start()
     const services: DescService[] = [SessionService, MessagingService, CommandService, LeadService, WorkspaceService]
     const methods = services.flatMap((service) => service.methods)
@@ -258,7 +258,7 @@ describe('/rpc lets through', () => {
     expect(remote.calls).toEqual([])
   })
 
-  test('only POST', async () => {
+  test('allows only POST', async () => {
     const { url } = await start()
     const get = await fetch(`${url}${LIST}?connect=v1&encoding=json&message={}`, {
       headers: { authorization: `Bearer ${session}` },
@@ -267,7 +267,7 @@ describe('/rpc lets through', () => {
   })
 
   test.each(['application/grpc', 'application/grpc-web+proto', 'text/plain', 'application/x-www-form-urlencoded'])(
-    'only the Connect protocol (not %s)',
+    'rejects other protocols (%s)',
     async (type) => {
       const { post, remote } = await start()
       expect((await post(SEND, { 'content-type': type })).status).toBe(415)
@@ -281,14 +281,14 @@ describe('/rpc lets through', () => {
     ['another port', { origin: 'http://127.0.0.1:1' }],
     ['another site', { 'sec-fetch-site': 'cross-site' }],
     ['another host of the site', { 'sec-fetch-site': 'same-site' }],
-  ])('no page of %s', async (_, headers) => {
+  ])('rejects pages of %s', async (_, headers) => {
     const { post, remote } = await start()
     const response = await post(SEND, headers)
     expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([403, null])
     expect(remote.calls).toEqual([])
   })
 
-  test('the page of its own host, and gives no other one leave to ask', async () => {
+  test('accepts the page of its own host, and sends no CORS headers to others', async () => {
     const { post, url } = await start()
     expect((await post(SEND, { origin: url, 'sec-fetch-site': 'same-origin' })).status).toBe(200)
     const preflight = await fetch(`${url}${SEND}`, {
@@ -298,14 +298,14 @@ describe('/rpc lets through', () => {
     expect([...preflight.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([])
   })
 
-  test('no bytes that are no message: they are the caller’s mistake, and nobody’s 500', async () => {
+  test('rejects a malformed message with 400', async () => {
     const { post, remote } = await start()
     const broken = await post(SEND, { 'content-type': 'application/proto' }, '\u00ff\u00ff')
     expect([broken.status, await broken.json()]).toMatchObject([400, { code: 'invalid_argument' }])
     expect(remote.calls).toEqual([])
   })
 
-  test('no body beyond its bound, and no session in the URL', async () => {
+  test('rejects an oversized body and a session in the URL', async () => {
     const { post, remote } = await start()
     const large = await post(SEND, {}, JSON.stringify({ body: 'x'.repeat(70_000) }))
     expect([large.status, await large.json()]).toMatchObject([429, { code: 'resource_exhausted' }])
@@ -313,21 +313,21 @@ describe('/rpc lets through', () => {
     expect(remote.calls).toEqual([])
   })
 
-  test('as many calls as the limit for an address says', async () => {
+  test('limits calls per client address', async () => {
     const { post } = await start({ env: { RATE_LIMIT_RPC_PER_MINUTE: '1' } })
     expect((await post(LIST)).status).toBe(200)
     const refused = await post(LIST)
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60'])
   })
 
-  test('nothing where the console is switched off', async () => {
+  test('is 404 when the console is switched off', async () => {
     const { post } = await start({ env: { CONSOLE: 'off' } })
     expect((await post(SEND)).status).toBe(404)
   })
 })
 
 describe('/rpc with several cores', () => {
-  test('goes to the next one when a core is not there', async () => {
+  test('uses the next core if one is unreachable', async () => {
     const { messaging, wired } = await start({ cores: 3 })
     await wired[0]!.die()
     await wired[1]!.die()
@@ -335,11 +335,11 @@ describe('/rpc with several cores', () => {
     expect(wired[2]!.calls).toHaveLength(4)
   })
 
-  test('sends a second time only what may be sent twice', async () => {
+  test('repeats only calls that may be repeated', async () => {
     const { messaging, wired } = await start({ cores: 2 })
     for (const core of wired) core.held = new Promise(() => {})
     const listing = messaging.listConversations({})
-    await until('a core is asked', () => wired.some(({ calls }) => calls.length > 0))
+    await until('a core to be called', () => wired.some(({ calls }) => calls.length > 0))
     const [first, second] = wired[0]!.calls.length > 0 ? wired : [wired[1]!, wired[0]!]
     second!.held = undefined
     await first!.die()
@@ -348,14 +348,14 @@ describe('/rpc with several cores', () => {
     const { transport, wired: others } = await start({ cores: 2 })
     for (const core of others) core.held = new Promise(() => {})
     const making = failureOf(createClient(WorkspaceService, transport()).createConnection({ name: 'Site' }))
-    const asked = await until('a core is asked', () => others.find(({ calls }) => calls.length > 0))
+    const asked = await until('a core to be called', () => others.find(({ calls }) => calls.length > 0))
     for (const core of others) core.held = undefined
     await asked.die()
     expect(await making).toEqual(['Unavailable', 'ServiceUnavailable'])
     expect(others.flatMap(({ calls }) => calls)).toHaveLength(1)
   })
 
-  test('says that none is there, in the protocol', async () => {
+  test('is unavailable in the Connect protocol if no core is reachable', async () => {
     const { messaging, wired, lines } = await start()
     await wired[0]!.die()
     expect(await failureOf(messaging.sendAgentMessage({}))).toEqual(['Unavailable', 'ServiceUnavailable'])

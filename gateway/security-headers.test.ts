@@ -23,7 +23,7 @@ const answers: [name: string, ask: (gateway: TestGateway) => Promise<Response>][
   ['the API’s document', ({ url }) => fetch(`${url}/docs/openapi.json`)],
 ]
 
-test.each(answers)('%s says how browsers are to treat it', async (_, ask) => {
+test.each(answers)('%s has its security headers', async (_, ask) => {
   const { headers } = await ask(await startTestGateway())
   expect(headers.get('x-content-type-options')).toBe('nosniff')
   expect(headers.get('referrer-policy')).toBe('no-referrer')
@@ -33,12 +33,12 @@ test.each(answers)('%s says how browsers are to treat it', async (_, ask) => {
   expect(policy).toContain("frame-ancestors 'none'")
   expect(policy).not.toMatch(/unsafe-eval|script-src[^;]*unsafe-inline|\*/)
   expect(headers.get('x-correlation-id')).toMatch(/^[\w.-]{1,64}$/)
-  // No cookies, no credentials of the browser, and nothing about what runs here.
+  // No cookies, no browser credentials, and no information about the server.
   for (const name of ['set-cookie', 'access-control-allow-credentials', 'x-powered-by', 'server'])
     expect([name, headers.get(name)]).toEqual([name, null])
 })
 
-test('an answer without a request has the headers of every other one', async () => {
+test('an answer to an unparsable request has the same security headers', async () => {
   const { raw, call } = await startTestGateway()
   const head = (await raw('GET / HTTP/9\r\n\r\n')).split('\r\n\r\n', 1)[0]!
   const bare = new Headers(
@@ -55,7 +55,7 @@ test('an answer without a request has the headers of every other one', async () 
   for (const name of named) expect([name, bare.get(name)]).toEqual([name, headers.get(name)])
 })
 
-test('what is somebody’s is stored nowhere on the way', async () => {
+test('private answers have no-store', async () => {
   const gateway = await startTestGateway()
   for (const [, ask] of answers.filter(([name]) => /success|stream|failure|lead|console/.test(name))) {
     expect((await ask(gateway)).headers.get('cache-control')).toContain('no-store')

@@ -2,19 +2,19 @@ import { randomUUID } from 'node:crypto'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { AcceptedMessage, VisitorMessageResult, VisitorMessageSchema } from '#proto/messaging/v1/messaging_pb.js'
 import { activeContext, batchOrigin, type Context, inSpan } from '../platform/observability/tracing.ts'
-import type { Core } from './core/core.ts'
+import type { CoreClients } from './core/core-clients.ts'
 import { errorFromInfo, toGatewayError, unavailable } from './errors.ts'
 import type { GatewayMetrics } from './metrics.ts'
 
 type VisitorMessage = MessageInitShape<typeof VisitorMessageSchema>
 
-/** Sends visitors' messages, those that come at the same time together. */
+/** Sends messages of visitors to the cores in batches. */
 export interface SendBatcher {
   /** @throws GatewayError */
   send(message: VisitorMessage): Promise<AcceptedMessage>
 }
 
-interface Waiting {
+interface QueuedSend {
   message: VisitorMessage
   since: number
   origin: Context
@@ -28,13 +28,17 @@ const FIXED_BYTES = 1024
 const UNIT_MAX_BYTES = 3
 
 /**
- * Groups concurrent sends into shared calls, without a timer: whatever arrived while the calls before were in flight is
- * the next one. A failed call fails each of its messages with a retryable `ServiceUnavailable`, since the outcome is
- * unknown and the operation id makes a repeat safe; so does a full queue, at once, and the wait for a turn that lasts
- * `waitMaxMs`: behind calls that fail only at their deadlines a queue would be far longer than anybody waits.
+ * Batches concurrent sends without a timer: messages that arrive while calls are in flight form the
+ * next batch.
+ *
+ * - If a call fails, each of its messages fails with a retryable `ServiceUnavailable`. The outcome is
+ *   unknown, and the operation id makes a retry safe.
+ * - If the queue is full, a send fails at once with the same error.
+ * - A send that waits longer than `waitMaxMs` fails with it too. Otherwise the queue would grow while
+ *   calls run into their deadlines.
  */
 export function createSendBatcher(options: {
-  core: Core
+  core: CoreClients
   rpcsMax: number
   queueMax: number
   waitMaxMs: number
@@ -42,11 +46,11 @@ export function createSendBatcher(options: {
   metrics: GatewayMetrics
 }): SendBatcher {
   const { sendBatchSize, sendQueueLength } = options.metrics
-  let queue: Waiting[] = []
+  let queue: QueuedSend[] = []
   let inFlight = 0
 
   function dispatch(): void {
-    refuseLate()
+    rejectExpired()
     while (inFlight < options.rpcsMax && queue.length > 0) {
       const size = batchSize(queue)
       const batch = queue.slice(0, size)
@@ -54,24 +58,24 @@ export function createSendBatcher(options: {
       sendQueueLength.set(queue.length)
       sendBatchSize.observe(size)
       inFlight++
-      deliver(batch).finally(() => {
+      sendBatch(batch).finally(() => {
         inFlight--
         dispatch()
       })
     }
   }
 
-  /** The queue is in the order of arrival. */
-  function refuseLate(): void {
-    const begin = options.now() - options.waitMaxMs
-    const late = queue.findIndex(({ since }) => since > begin)
-    for (const { refuse } of queue.splice(0, late < 0 ? queue.length : late)) refuse(unavailable())
+  /** Rejects sends that waited too long. The queue is in order of arrival. */
+  function rejectExpired(): void {
+    const oldestAllowed = options.now() - options.waitMaxMs
+    const firstInTime = queue.findIndex(({ since }) => since > oldestAllowed)
+    for (const { refuse } of queue.splice(0, firstInTime < 0 ? queue.length : firstInTime)) refuse(unavailable())
     sendQueueLength.set(queue.length)
   }
 
-  async function deliver(batch: Waiting[]): Promise<void> {
+  async function sendBatch(batch: QueuedSend[]): Promise<void> {
     try {
-      // The call is nobody's alone, so it has a correlation of its own.
+      // The batch serves several requests, so it gets its own correlation id.
       const headers = { 'x-correlation-id': randomUUID() }
       const messages = batch.map(({ message }) => message)
       const { results } = await inSpan(
@@ -91,21 +95,21 @@ export function createSendBatcher(options: {
       return new Promise((accept, refuse) => {
         queue.push({ message, since: options.now(), origin: activeContext(), accept, refuse })
         sendQueueLength.set(queue.length)
-        // Requests of the same turn of the event loop go together.
+        // Batches the requests of one turn of the event loop.
         if (queue.length === 1) setImmediate(dispatch)
       })
     },
   }
 }
 
-function settle({ accept, refuse }: Waiting, result: VisitorMessageResult | undefined): void {
+function settle({ accept, refuse }: QueuedSend, result: VisitorMessageResult | undefined): void {
   if (result?.outcome.case === 'accepted') accept(result.outcome.value)
   else if (result?.outcome.case === 'error') refuse(errorFromInfo(result.outcome.value))
   else refuse(unavailable())
 }
 
-/** How many of the waiting sends fit one call. */
-function batchSize(queue: Waiting[]): number {
+/** Returns how many queued sends fit into one call. */
+function batchSize(queue: QueuedSend[]): number {
   let bytes = 0
   let size = 0
   for (const { message } of queue) {

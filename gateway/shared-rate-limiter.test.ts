@@ -54,8 +54,8 @@ async function sends(gateways: TestGateway[], count: number) {
 
 const accepted = (statuses: number[]) => statuses.filter((status) => status === 202).length
 
-describe.runIf(hasRedis)('gateways over one Redis', () => {
-  test('share one bucket, and each says how long to wait', async () => {
+describe.runIf(hasRedis)('gateways with one Redis', () => {
+  test('share one bucket and return the wait', async () => {
     const port = await freePort()
     await startRedis(port)
     const env = { RATE_LIMIT_REDIS_URL: urlOf(port) }
@@ -69,7 +69,7 @@ describe.runIf(hasRedis)('gateways over one Redis', () => {
     }
   })
 
-  test('count sessions, and kinds of calls, apart', async () => {
+  test('count sessions and limits separately', async () => {
     const port = await freePort()
     await startRedis(port)
     const gateway = await startTestGateway({ env: { RATE_LIMIT_REDIS_URL: urlOf(port) } })
@@ -80,18 +80,18 @@ describe.runIf(hasRedis)('gateways over one Redis', () => {
     expect((await gateway.call('POST', '/messages', { headers: other, body: message('op-0') })).status).toBe(202)
   })
 
-  test('give back what a minute allows, and forget a bucket that is full again', async () => {
+  test('refill a bucket over time and delete a full one', async () => {
     const port = await freePort()
     await startRedis(port)
     const buckets = createSharedBuckets({ url: urlOf(port), now: Date.now, logger: console })
     onTestFinished(buckets.close)
     await buckets.start()
     const local = { take: () => ({ allowed: false, retryAfter: 99 }) as const, giveBack() {} }
-    // 50 a second.
+    // 50 per second.
     const limiter = buckets.limiter({ name: 'test', perMinute: 3000, burst: 3, local })
-    const verdicts = await Promise.all(Array.from({ length: 6 }, () => limiter.take('one')))
-    expect(verdicts.filter(({ allowed }) => allowed).length).toBe(3)
-    expect(verdicts.at(-1)).toEqual({ allowed: false, retryAfter: 1 })
+    const decisions = await Promise.all(Array.from({ length: 6 }, () => limiter.take('one')))
+    expect(decisions.filter(({ allowed }) => allowed).length).toBe(3)
+    expect(decisions.at(-1)).toEqual({ allowed: false, retryAfter: 1 })
     await until('a token', async () => (await limiter.take('one')).allowed)
     const client = new Redis(urlOf(port))
     onTestFinished(() => client.disconnect())
@@ -100,7 +100,7 @@ describe.runIf(hasRedis)('gateways over one Redis', () => {
     expect(await client.pttl(key!)).toBeLessThanOrEqual(1_061)
   })
 
-  test('go on alone when Redis dies, and together again when it is back', async () => {
+  test('limit locally while Redis is down and share again afterwards', async () => {
     const port = await freePort()
     const redis = await startRedis(port)
     const env = { RATE_LIMIT_REDIS_URL: urlOf(port) }
@@ -108,7 +108,7 @@ describe.runIf(hasRedis)('gateways over one Redis', () => {
     expect(accepted(await sends(gateways, 4))).toBe(4)
     await stop(redis)
     for (const gateway of gateways) expect(accepted(await sends([gateway], 12))).toBe(10)
-    const warned = gateways[0]!.lines.filter((line) => line.includes('counted by this gateway alone'))
+    const warned = gateways[0]!.lines.filter((line) => line.includes('this gateway limits on its own'))
     expect(warned).toHaveLength(1)
     await startRedis(port)
     await until('the gateway to be back', async () => {
@@ -120,15 +120,15 @@ describe.runIf(hasRedis)('gateways over one Redis', () => {
   })
 })
 
-describe('a Redis that is no help', () => {
-  test('that is not there leaves each gateway its own buckets, and is told of once', async () => {
+describe('unusable Redis', () => {
+  test('each gateway limits locally if Redis is unreachable, and logs one warning', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_REDIS_URL: urlOf(await freePort()) } })
     expect(accepted(await sends([gateway], 12))).toBe(10)
-    expect(gateway.lines.filter((line) => line.includes('counted by this gateway alone'))).toHaveLength(1)
+    expect(gateway.lines.filter((line) => line.includes('this gateway limits on its own'))).toHaveLength(1)
     expect(gateway.lines.join('')).not.toContain('hush')
   })
 
-  test('that takes connections and never answers holds nobody up', async () => {
+  test('requests are not delayed by a Redis that never answers', async () => {
     const sockets = new Set<Socket>()
     const silent = createServer((socket) => void sockets.add(socket.on('error', () => {}))).listen(0, '127.0.0.1')
     await once(silent, 'listening')
@@ -143,24 +143,24 @@ describe('a Redis that is no help', () => {
     expect(performance.now() - started).toBeLessThan(3_000)
   })
 
-  test('that never was counts with the local buckets, key by key', async () => {
+  test('the local buckets limit per key if Redis was never reachable', async () => {
     const now = () => 0
     const local = createRateLimiter({ perMinute: 30, burst: 2, keysMax: 10, now })
     const buckets = createSharedBuckets({ url: urlOf(await freePort()), now, logger: { warn() {}, info() {} } })
     onTestFinished(buckets.close)
     const limiter = buckets.limiter({ name: 'test', perMinute: 30, burst: 2, local })
-    const verdicts = [
+    const decisions = [
       await limiter.take('a'),
       await limiter.take('a'),
       await limiter.take('a'),
       await limiter.take('b'),
     ]
-    expect(verdicts.map(({ allowed }) => allowed)).toEqual([true, true, false, true])
+    expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true, false, true])
   })
 })
 
 test.each(['http://redis', 'localhost:6379', 'redis://', 'hush'])(
-  'the setting %s is refused without an echo',
+  'rejects the setting %s without quoting it',
   (url) => {
     const read = () => readConfig({ CORE_TOKEN: 'service-token-of-tests', RATE_LIMIT_REDIS_URL: url })
     expect(read).toThrow('RATE_LIMIT_REDIS_URL must be a redis or rediss URL with a host')

@@ -1,12 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis, type Result } from 'ioredis'
-import type { RateLimiter, Verdict } from './rate-limiter.ts'
+import type { RateDecision, RateLimiter } from './rate-limiter.ts'
 
-/** A store of token buckets that several gateways share. */
+/** Token buckets that several gateways share. */
 export interface SharedBuckets {
-  /** Buckets of one kind. While the store cannot be reached, `local` counts for this process alone. */
+  /** Creates one limit. While the store is unreachable, `local` limits in this process. */
   limiter(options: { name: string; perMinute: number; burst: number; local: RateLimiter }): RateLimiter
-  /** Connects. Settles when that is done, or after a second: the connection is then sought in the background. */
+  /**
+   * Connects to the store. Resolves after one second at the latest; connecting continues meanwhile.
+   */
   start(): Promise<void>
   close(): void
 }
@@ -18,16 +20,17 @@ declare module 'ioredis' {
   }
 }
 
-/** Longer than this an answer is not worth waiting for, in milliseconds. */
-const ANSWER_MS = 250
-/** How long the store is left alone after a failure, in milliseconds. */
-const REST_MS = 1_000
-const START_MS = 1_000
+/** Timeout of one command. */
+const COMMAND_TIMEOUT_MS = 250
+/** How long the store is not used after a failure. */
+const PAUSE_MS = 1_000
+const START_TIMEOUT_MS = 1_000
 const RECONNECT_MAX_MS = 5_000
 
 /**
- * One token, or how many milliseconds until there is one. The store's own clock counts, so that gateways whose clocks differ
- * agree; a bucket is dropped once it would be full.
+ * Takes a token and returns 0, or returns the milliseconds until the next token. Uses the clock of
+ * the store, so that clock skew between gateways does not matter. A bucket expires once it would be
+ * full.
  */
 const TAKE_TOKEN = `
 local capacity, perMs = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -43,7 +46,7 @@ redis.call('PEXPIRE', KEYS[1], math.ceil((capacity - tokens) / perMs) + 1000)
 return wait
 `
 
-/** A bucket that is not there is full. */
+/** A missing bucket is full, so nothing is returned to it. */
 const GIVE_TOKEN_BACK = `
 local tokens = redis.call('HGET', KEYS[1], 'tokens')
 if tokens then redis.call('HSET', KEYS[1], 'tokens', string.format('%.17g', math.min(tonumber(ARGV[1]), tokens + 1))) end
@@ -51,10 +54,10 @@ return 0
 `
 
 /**
- * Token buckets in Redis. An unreachable or slow Redis takes nothing down: the local buckets count meanwhile, and the log
- * says so once for each outage.
+ * Creates token buckets in Redis. While Redis is unreachable or slow, the local buckets limit
+ * instead, and one warning is logged per outage.
  *
- * @param options.url `redis:` or `rediss:`; it may hold a password and is never logged
+ * @param options.url `redis:` or `rediss:`; may contain a password, so it is never logged
  */
 export function createSharedBuckets(options: {
   url: string
@@ -63,7 +66,7 @@ export function createSharedBuckets(options: {
 }): SharedBuckets {
   const { now, logger } = options
   const redis = new Redis(options.url, {
-    commandTimeout: ANSWER_MS,
+    commandTimeout: COMMAND_TIMEOUT_MS,
     connectTimeout: RECONNECT_MAX_MS,
     lazyConnect: true,
     enableOfflineQueue: false,
@@ -72,27 +75,30 @@ export function createSharedBuckets(options: {
   })
   redis.defineCommand('takeToken', { numberOfKeys: 1, lua: TAKE_TOKEN })
   redis.defineCommand('giveTokenBack', { numberOfKeys: 1, lua: GIVE_TOKEN_BACK })
-  let away = false
-  let restUntil = 0
+  let isDown = false
+  let pausedUntil = 0
 
-  // Without a listener an error of the connection would end the process; each failed take tells of it.
+  // Without a listener a connection error would end the process. Failed commands report the outage.
   redis.on('error', () => {})
 
-  function failed(error: unknown): void {
-    restUntil = now() + REST_MS
-    if (away) return
-    away = true
+  function onFailure(error: unknown): void {
+    pausedUntil = now() + PAUSE_MS
+    if (isDown) return
+    isDown = true
     const { name, code } = error as NodeJS.ErrnoException
-    logger.warn({ reason: code ?? name }, 'rate limits are counted by this gateway alone: their store is out of reach')
+    logger.warn(
+      { reason: code ?? name },
+      'shared rate limit store is unreachable; this gateway limits on its own until it is back',
+    )
   }
 
-  function answered(): void {
-    if (!away) return
-    away = false
-    logger.info('rate limits are shared again')
+  function onSuccess(): void {
+    if (!isDown) return
+    isDown = false
+    logger.info('shared rate limit store is reachable again')
   }
 
-  async function take(key: string, capacity: number, perMs: number): Promise<Verdict> {
+  async function take(key: string, capacity: number, perMs: number): Promise<RateDecision> {
     const wait = await redis.takeToken(key, capacity, perMs)
     return wait === 0 ? { allowed: true } : { allowed: false, retryAfter: Math.max(1, Math.ceil(wait / 1000)) }
   }
@@ -102,18 +108,18 @@ export function createSharedBuckets(options: {
       const perMs = perMinute / 60_000
       const capacity = Math.max(1, burst)
       const keyOf = (key: string) => `service:rate:${name}:${key}`
-      /** Asks the store, or the local buckets while it is out of reach. */
+      /** Uses the store, or the local buckets while it is unreachable. */
       async function ask<Answer>(
         shared: () => Promise<Answer>,
         alone: () => Answer | Promise<Answer>,
       ): Promise<Answer> {
-        if (now() < restUntil) return alone()
+        if (now() < pausedUntil) return alone()
         try {
           const answer = await shared()
-          answered()
+          onSuccess()
           return answer
         } catch (error) {
-          failed(error)
+          onFailure(error)
           return alone()
         }
       }
@@ -130,7 +136,7 @@ export function createSharedBuckets(options: {
           ),
       }
     },
-    start: () => Promise.race([redis.connect().catch(failed), delay(START_MS, undefined, { ref: false })]),
+    start: () => Promise.race([redis.connect().catch(onFailure), delay(START_TIMEOUT_MS, undefined, { ref: false })]),
     close: () => redis.disconnect(),
   }
 }

@@ -9,13 +9,13 @@ const BODY = '{"clientOperationId":"op-1","body":"Hello","contentType":"text"}'
 const LENGTH = `Content-Length: ${BODY.length}\r\n`
 const CHUNKED = 'Transfer-Encoding: chunked\r\n'
 const CHUNKS = `${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\n\r\n`
-/** What a proxy in front took for part of the body. */
+/** A request that a proxy in front would treat as part of the body. */
 const HIDDEN = 'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
 
 const answersOf = (text: string) => text.split(/(?=HTTP\/1\.1 \d{3} )/).filter(Boolean)
 const envelopeOf = (answer: string) => JSON.parse(answer.slice(answer.indexOf('{'), answer.lastIndexOf('}') + 1))
 
-describe('a request whose end two servers may see in different places', () => {
+describe('request with an ambiguous end', () => {
   test.each<[string, string]>([
     ['a length and chunks', `${LENGTH}${CHUNKED}\r\n${CHUNKS}`],
     ['chunks and a length', `${CHUNKED}Content-Length: 4\r\n\r\n${CHUNKS}`],
@@ -32,17 +32,17 @@ describe('a request whose end two servers may see in different places', () => {
     ['a length in a folded header', `A: b\r\n Content-Length: 0\r\n${LENGTH}\r\n${BODY}`],
     ['chunks that are not last', `Transfer-Encoding: chunked, identity\r\n\r\n${CHUNKS}`],
     ['chunks twice', `Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n${CHUNKS}`],
-    ['an encoding nobody knows', `Transfer-Encoding: xchunked\r\n\r\n${CHUNKS}`],
+    ['an unknown encoding', `Transfer-Encoding: xchunked\r\n\r\n${CHUNKS}`],
     ['an encoding after a tab and a control character', `Transfer-Encoding:\x0bchunked\r\n\r\n${CHUNKS}`],
     ['a bare line feed between headers', `A: b\nContent-Length: 0\r\n${LENGTH}\r\n${BODY}`],
     ['a bare carriage return in a header', `A: b\rContent-Length: 0\r\n${LENGTH}\r\n${BODY}`],
     ['a null byte in a header', `A: b\0c\r\n${LENGTH}\r\n${BODY}`],
     ['a header without a name', `: b\r\n${LENGTH}\r\n${BODY}`],
     ['a chunk size that overflows', `${CHUNKED}\r\nffffffffffffffffff\r\n${BODY}\r\n0\r\n\r\n`],
-    ['a chunk size that is none', `${CHUNKED}\r\nxyz\r\n${BODY}\r\n0\r\n\r\n`],
+    ['an invalid chunk size', `${CHUNKED}\r\nxyz\r\n${BODY}\r\n0\r\n\r\n`],
     ['a chunk that is longer than its size', `${CHUNKED}\r\n1\r\n${BODY}\r\n0\r\n\r\n`],
     ['a bare line feed after a chunk size', `${CHUNKED}\r\n${BODY.length.toString(16)}\n${BODY}\r\n0\r\n\r\n`],
-  ])('is refused once, and what may be hidden in it is not answered: %s', async (_, rest) => {
+  ])('is rejected once, and a hidden request is not answered: %s', async (_, rest) => {
     const { raw, core } = await startTestGateway()
     const answers = answersOf(await raw(`${HEAD}${rest}${HIDDEN}`))
     expect(answers).toHaveLength(1)
@@ -51,7 +51,7 @@ describe('a request whose end two servers may see in different places', () => {
     expect(core.count('sendVisitorMessages')).toBe(0)
   })
 
-  test('is no trouble where it ends in one place only', async () => {
+  test('is served if its end is unambiguous', async () => {
     const { raw } = await startTestGateway()
     for (const rest of [`${LENGTH}\r\n${BODY}`, `${CHUNKED}\r\n${CHUNKS}`]) {
       const [sent, next] = answersOf(await raw(`${HEAD}${rest}${HIDDEN}`))
@@ -65,7 +65,7 @@ test.each([
   ['a length', `${LENGTH}\r\n${BODY.slice(0, 20)}`],
   ['chunks', `${CHUNKED}\r\n${CHUNKS.slice(0, 20)}`],
   ['nothing of it', `${LENGTH}\r\n`],
-])('a body that breaks off changes nothing (%s)', async (_, rest) => {
+])('an incomplete body has no effect (%s)', async (_, rest) => {
   const { port, core, call } = await startTestGateway()
   const answer = await new Promise<string>((resolve) => {
     const socket = connect(port, '127.0.0.1')
@@ -84,12 +84,12 @@ test.each([
 test.each([
   ['Authorization', 'Authorization: Bearer grant-1\r\nAuthorization: Bearer grant-2\r\n'],
   ['Origin', 'Authorization: Bearer grant-1\r\nOrigin: https://evil.example\r\n'],
-])('a repeated %s does not change whose request it is', async (_, extra) => {
+])('a repeated %s header does not change the identity of the request', async (_, extra) => {
   const { raw, core } = await startTestGateway()
   core.grants.set('grant-2', 'ok')
   const head = `GET ${PATH} HTTP/1.1\r\nHost: x\r\nOrigin: ${SITE}\r\nX-Service-Widget-Version: 1.0\r\nConnection: close\r\n`
   const [answer = ''] = answersOf(await raw(`${head}${extra}\r\n`))
-  // The first one counts, or none: a second one is never mixed in, nor put in its place.
+  // The first value counts, or the request is rejected. The second value is never used.
   expect(answer).toMatch(/^HTTP\/1\.1 (200|400|401|403) /)
   expect(JSON.stringify(core.calls.map(({ request }) => request ?? null))).not.toMatch(/grant-2|evil/)
 })

@@ -22,7 +22,7 @@ async function start(files: Record<string, string | Buffer>, env: Record<string,
   const gateway = await startTestGateway({ staticFolders, env })
   const get = (path: string, headers: Record<string, string> = {}) =>
     fetch(`${gateway.url}${path}`, { headers, redirect: 'manual' })
-  /** As browsers ask whether what they have is current; Node's own fetch asks for a fresh copy. */
+  /** Revalidates like a browser. Node's fetch would request a fresh copy. */
   const isCurrent = async (path: string, etag: string | null) =>
     (
       await gateway.raw(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIf-None-Match: ${etag}\r\n\r\n`)
@@ -45,7 +45,7 @@ const built = {
 
 describe('/console', () => {
   test.each(['/console/', '/console/conversations/cnv_1', '/console/leads?page=2'])(
-    'is the page at %s, never out of date',
+    'serves the page at %s with no-cache',
     async (path) => {
       const { get, isCurrent } = await start(built)
       const response = await get(path)
@@ -57,7 +57,7 @@ describe('/console', () => {
     },
   )
 
-  test('lets the page do nothing but run its own files and talk to its gateway', async () => {
+  test('restricts the page to its own files and its gateway', async () => {
     const { get } = await start(built)
     for (const path of ['/console/', '/console/assets/main-DRGmszWJ.js']) {
       const { headers } = await get(path)
@@ -75,7 +75,7 @@ describe('/console', () => {
     }
   })
 
-  test('keeps what is named after its content for ever, and the rest for a while', async () => {
+  test('caches hashed files forever and others briefly', async () => {
     const { get } = await start(built)
     const caching = async (path: string) => (await get(path)).headers.get('cache-control')
     expect(await caching('/console/assets/main-DRGmszWJ.js')).toBe(FOREVER)
@@ -84,13 +84,13 @@ describe('/console', () => {
     expect((await get('/console/assets/main-j2v_M4yS.css')).headers.get('content-type')).toContain('text/css')
   })
 
-  test('is found without its last slash', async () => {
+  test('redirects to the path with a trailing slash', async () => {
     const { get } = await start(built)
     const response = await get('/console')
     expect([response.status, response.headers.get('location')]).toEqual([308, '/console/'])
   })
 
-  test('says so where it is not built, and is there once it is', async () => {
+  test('explains that it is not built, and is served after the build', async () => {
     const { get, write } = await start({})
     const missing = await get('/console/')
     expect([missing.status, await missing.text()]).toEqual([404, expect.stringContaining('not built')])
@@ -98,7 +98,7 @@ describe('/console', () => {
     expect((await get('/console/')).status).toBe(200)
   })
 
-  test('is not there where it is switched off', async () => {
+  test('is not served when switched off', async () => {
     const { get } = await start(built, { CONSOLE: 'off' })
     for (const path of ['/console', '/console/', '/console/assets/main-DRGmszWJ.js'])
       expect((await get(path)).status).toBe(404)
@@ -106,8 +106,8 @@ describe('/console', () => {
   })
 })
 
-describe('the widget’s files', () => {
-  test('may be loaded by every page, and are what they say they are', async () => {
+describe('widget files', () => {
+  test('may be loaded by every origin and have the correct type', async () => {
     const { get } = await start(built)
     for (const path of ['/widget.js', '/widget/chat-DRGmszWJ.js']) {
       const { status, headers } = await get(path, { origin: 'https://any.example' })
@@ -119,7 +119,7 @@ describe('the widget’s files', () => {
     }
   })
 
-  test('are current soon: the loader is kept for a while, what it loads for ever', async () => {
+  test('caches the loader briefly and hashed files forever', async () => {
     const { get, isCurrent } = await start(built)
     const loader = await get('/widget.js')
     expect(loader.headers.get('cache-control')).toBe(SHORT)
@@ -127,7 +127,7 @@ describe('the widget’s files', () => {
     expect((await get('/widget/chat-DRGmszWJ.js')).headers.get('cache-control')).toBe(FOREVER)
   })
 
-  test('come compressed where they are there compressed and the browser takes it', async () => {
+  test('are served compressed if a compressed file exists and the browser accepts it', async () => {
     const { raw } = await start(built)
     const ask = (encodings: string) =>
       raw(
@@ -143,7 +143,7 @@ describe('the widget’s files', () => {
     expect(plain).toContain('x'.repeat(2000))
   })
 
-  test('are those of the script tag: the package’s own are not served', async () => {
+  test('do not include files of the package', async () => {
     const { get } = await start(built)
     for (const path of ['/index.js', '/widget/', '/widget/nothing-DRGmszWJ.js']) {
       const response = await get(path)
@@ -166,15 +166,15 @@ test.each([
   '/widget/..%2f..%2fsecret',
   '/widget/%2e%2e/%2e%2e/secret',
   '/widget/%2fetc/passwd',
-])('nothing beside the folders is served (%s)', async (path) => {
+])('does not serve files outside the folders (%s)', async (path) => {
   const { raw } = await start(built)
   const answer = await raw(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
   expect(answer).not.toMatch(/not for pages|hidden|root:/)
-  // A path without an extension is the console's own page.
+  // A path without an extension serves the page of the console.
   expect(answer).toMatch(/^HTTP\/1\.1 (?:404|400)|<title>Console<\/title>$/)
 })
 
-test('nothing is written, and nothing but reading is allowed', async () => {
+test('allows only reading', async () => {
   const { url } = await start(built)
   for (const path of ['/console/', '/widget.js', '/widget/chat-DRGmszWJ.js']) {
     const response = await fetch(`${url}${path}`, { method: 'POST', body: 'x' })

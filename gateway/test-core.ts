@@ -20,13 +20,13 @@ import { GatewayError, type PublicErrorCode } from './errors.ts'
 
 type FrameInit = NonNullable<MessageInitShape<typeof FrameSchema>['frame']>
 
-/** One `WatchEvents` call, seen from the core. */
+/** The core side of one `WatchEvents` call. */
 export interface TestLink {
   subscribed: Subscribe[]
   commands: Command['command'][]
   open: Map<number, Subscribe>
   push(...frames: FrameInit[]): void
-  /** The call ends with an error, as when the core dies. */
+  /** Ends the call with an error, as if the core died. */
   break(): void
 }
 
@@ -35,40 +35,40 @@ export const GRANT = 'grant-1'
 export const EPOCH = 'e1'
 export const SESSION_END = Date.UTC(2030, 0, 1)
 
-/** What lies outside the gateway: a core in memory that does as the test says. */
+/** A scripted in-memory core. */
 export function createTestCore() {
   const core = {
     origins: new Set([SITE]),
-    /** Grants by what the core says of them; `ok` ones have the session `ses_<grant>`. */
+    /** Result of each grant. An `ok` grant has the session `ses_<grant>`. */
     grants: new Map<string, PublicErrorCode | 'ok'>([[GRANT, 'ok']]),
     calls: [] as { method: string; request: unknown; headers: Headers }[],
     links: [] as TestLink[],
     log: [] as { sequence: number; type: string; json: string }[],
     down: false,
-    /** Grant lifetime, as AuthorizeGrant tells it. */
+    /** Expiry of grants in the answer of AuthorizeGrant. */
     grantEnds: SESSION_END,
-    /** Of the grants' installation, as AuthorizeGrant tells them. */
+    /** Capabilities in the answer of AuthorizeGrant. */
     capabilities: undefined as MessageInitShape<typeof CapabilitiesSchema> | undefined,
     refuseNext: undefined as Error | undefined,
     onSend: answerSends as (
       request: SendVisitorMessagesRequest,
     ) => ReturnType<typeof answerSends> | Promise<ReturnType<typeof answerSends>>,
     onSubscribe: openSubscription,
-    /** What the history waits for. */
+    /** Runs before the history is listed. Tests can delay it. */
     onList: async () => {},
-    /** What the core says of an assertion: nothing when it is good. */
+    /** Error for an assertion; undefined if it is valid. */
     refuseAssertion: undefined as PublicErrorCode | undefined,
-    /** What each upload brought, part by part. */
+    /** The parts of each upload. */
     uploads: [] as UploadScreenshotRequest['part'][][],
     openUploads: 0,
-    /** Of every attempt that is answered, what differs from a new one. */
+    /** Overrides for the attempts in answers. */
     attempt: {} as Omit<Partial<DeliveryAttempt>, '$typeName' | '$unknown'>,
-    /** Runs before the part of an upload at this place is taken. */
+    /** Runs before each part of an upload is read, with its index. */
     onUploadPart: (_place: number): void | Promise<void> => {},
     count: (method: string) => core.calls.filter((call) => call.method === method).length,
     publish,
     transport: {} as Transport,
-    /** The services, for a core on the wire. */
+    /** The services, to serve the core over HTTP. */
     routes,
   }
 
@@ -169,7 +169,7 @@ export function createTestCore() {
         note('identifyVisitor', request, context)
         if (core.refuseAssertion) throw refusal(core.refuseAssertion)
         const replayed = request.idempotencyKey === 'again'
-        // Of the person that the assertion names, so that a test can say who it is.
+        // Depends on the assertion, so that tests can choose the person.
         return {
           session: {
             ...session(`ses_${request.assertion}`),
@@ -348,7 +348,7 @@ export function infoOf(code: PublicErrorCode, more: { retryAfter?: number } = {}
   return create(ErrorInfoSchema, { code, retryable, terminal, ...more })
 }
 
-/** As a core refuses: a Connect error with the public table's detail. */
+/** A Connect error with an `ErrorInfo` detail, as a core throws it. */
 export function refusal(code: PublicErrorCode, more: { retryAfter?: number } = {}): ConnectError {
   const detail = { desc: ErrorInfoSchema, value: infoOf(code, more) }
   return new ConnectError('refused', Code.FailedPrecondition, undefined, [detail])

@@ -10,7 +10,7 @@ import type { StaticFolders } from './routes/static-files.ts'
 import { WIDGET_PREFIX } from './routes/widget.ts'
 import { createTestCore, GRANT, SITE, type TestCore } from './test-core.ts'
 
-/** A clock that stands until a test moves it; short waits (retries) run on the real one. */
+/** A clock that only tests advance. Short waits (retries) use the real clock. */
 export function createTestClock() {
   let now = Date.UTC(2029, 0, 1)
   const repeating = new Set<{ ms: number; due: number; run: () => void }>()
@@ -40,7 +40,7 @@ export function createTestClock() {
   return clock
 }
 
-/** A gateway on a free port in front of scripted cores, torn down with the test. */
+/** Starts a gateway on a free port in front of scripted cores. It stops with the test. */
 export async function startTestGateway(
   options: { env?: Record<string, string>; cores?: TestCore[]; staticFolders?: StaticFolders } = {},
 ) {
@@ -79,11 +79,11 @@ export async function startTestGateway(
     cores,
     clock,
     lines,
-    /** Sends that wait for their turn. */
+    /** Number of queued sends. */
     waitingSends: async () => (await metrics.sendQueueLength.get()).values[0]?.value ?? 0,
     url,
     port,
-    /** A call of the widget API as a well-behaved browser makes it, with what the test changes. */
+    /** A valid call of the widget API with the changes of the test. */
     call(method: string, path: string, change: CallChange = {}) {
       const body = 'body' in change ? change.body : undefined
       const headers: Record<string, string | null> = {
@@ -104,7 +104,7 @@ export async function startTestGateway(
         ...(change.signal ? { signal: change.signal } : {}),
       })
     },
-    /** Bytes on a bare socket, and everything that comes back until it is closed. */
+    /** Sends bytes on a bare socket and returns everything received until it closes. */
     raw(text: string): Promise<string> {
       return new Promise((resolve, reject) => {
         const socket = connect(port, '127.0.0.1')
@@ -122,7 +122,7 @@ export async function startTestGateway(
 export type TestGateway = Awaited<ReturnType<typeof startTestGateway>>
 
 interface CallChange {
-  /** Null takes a header away. */
+  /** A header of null is not sent. */
   headers?: Record<string, string | null>
   body?: unknown
   signal?: AbortSignal

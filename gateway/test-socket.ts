@@ -6,7 +6,7 @@ import { GRANT, SITE } from './test-core.ts'
 /** A client on a bare socket. It keeps its own side open when the gateway ends the connection. */
 export interface TestSocket {
   socket: Socket
-  /** Everything that has arrived. */
+  /** All received text. */
   text(): string
   /** Whether the gateway has ended its side. */
   isEnded(): boolean
@@ -28,7 +28,7 @@ export function openSocket(port: number, bytes = ''): TestSocket {
   return { socket, text: () => text, isEnded: () => ended }
 }
 
-/** The bytes of a request of the widget API, named by its correlation id. */
+/** Encodes a request of the widget API with a correlation id. */
 export function requestBytes(
   method: string,
   path: string,
@@ -50,7 +50,7 @@ export interface RawAnswer {
   body: string
 }
 
-/** The answers on a connection, in their order. */
+/** Parses the answers on a connection in order. */
 export function answersIn(text: string): RawAnswer[] {
   return text
     .split(/(?=HTTP\/1\.1 \d{3} )/)

@@ -5,7 +5,7 @@ import { createCoreTransport } from '../core-client/core-transport.ts'
 import { createTestCore, refusal, type TestCore } from './test-core.ts'
 import { message, startTestGateway } from './test-gateway.ts'
 
-/** The scripted core behind a real HTTP/2 port that can be killed and brought back. */
+/** The scripted core on a real HTTP/2 port that can be stopped and restarted. */
 function createCoreOnWire(core: TestCore) {
   const sessions = new Set<ServerHttp2Session>()
   let server: Http2Server | undefined
@@ -43,7 +43,7 @@ async function startOnWire(count: number) {
   return { gateway, cores, wires }
 }
 
-test('over HTTP/2 the core’s refusals, answers and events are the same', async () => {
+test('errors, answers and events are the same over HTTP/2', async () => {
   const { gateway, cores } = await startOnWire(1)
   expect((await gateway.call('POST', '/messages', { body: message() })).status).toBe(202)
   cores[0]!.grants.set('grant-2', 'SessionExpired')
@@ -51,7 +51,7 @@ test('over HTTP/2 the core’s refusals, answers and events are the same', async
   expect([refused.status, await refused.json()]).toMatchObject([401, { code: 'SessionExpired', terminal: true }])
 })
 
-test('over HTTP/2 a stream outlives its core, which comes back on the same port', async () => {
+test('a stream survives a restart of its core over HTTP/2', async () => {
   const { gateway, cores, wires } = await startOnWire(1)
   const abort = new AbortController()
   onTestFinished(() => abort.abort())
@@ -72,7 +72,7 @@ test('over HTTP/2 a stream outlives its core, which comes back on the same port'
   expect((await gateway.call('POST', '/messages', { body: message() })).status).toBe(202)
 })
 
-test('over HTTP/2 the death of one of two cores is no visitor’s trouble', async () => {
+test('visitors do not notice the death of one of two cores over HTTP/2', async () => {
   const { gateway, cores, wires } = await startOnWire(2)
   await gateway.call('GET', '/messages')
   await wires[0]!.kill()
@@ -86,7 +86,7 @@ test('over HTTP/2 the death of one of two cores is no visitor’s trouble', asyn
   expect(cores[1]!.count('createSession')).toBe(4)
 })
 
-test('over HTTP/2 an upload is refused while it still comes, and is 503 when its core dies in the middle', async () => {
+test('an upload can be rejected while it arrives over HTTP/2, and is 503 if its core dies', async () => {
   const { gateway, cores, wires } = await startOnWire(1)
   const upload = () =>
     gateway.call('POST', '/commands/screenshots/scr_1/upload', {

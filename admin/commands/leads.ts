@@ -16,17 +16,17 @@ import { oneOf } from '../usage.ts'
 
 const workspace = { type: 'string', required: true, description: 'the workspace’s id' } as const
 const subscription = { type: 'string', required: true, description: 'the subscription’s id' } as const
-const field = { type: 'string', multiple: true, description: 'a field of leads that is sent; several times' } as const
+const field = { type: 'string', multiple: true, description: 'a field of the lead to send; repeatable' } as const
 const statuses = { enabled: SubscriptionStatus.ENABLED, disabled: SubscriptionStatus.DISABLED }
 
 export const subscriptions: Group = {
   create: command({
-    summary: 'Send leads to a destination; the secret is shown this once',
+    summary: 'Create a subscription; its secret is shown only now',
     flags: {
       workspace,
       url: { type: 'string', required: true, description: 'the destination' },
       field,
-      automatic: { type: 'boolean', description: 'every captured lead goes out by itself' },
+      automatic: { type: 'boolean', description: 'send every captured lead automatically' },
     },
     run: async ({ leads }, { workspace, url, field = [], automatic = false }) =>
       toJson(
@@ -40,13 +40,13 @@ export const subscriptions: Group = {
       ),
   }),
   list: command({
-    summary: 'The subscriptions of a workspace, the newest first',
+    summary: 'List the subscriptions of a workspace, newest first',
     flags: { workspace },
     run: async ({ leads }, { workspace }) =>
       toJson(ListSubscriptionsResponseSchema, await leads.listSubscriptions({ workspaceId: workspace })),
   }),
   update: command({
-    summary: 'Change a subscription: fields that are given replace those that it has',
+    summary: 'Change a subscription; given fields replace the present ones',
     flags: {
       subscription,
       url: { type: 'string', description: 'the destination' },
@@ -58,21 +58,21 @@ export const subscriptions: Group = {
         UpdateSubscriptionResponseSchema,
         await leads.updateSubscription({
           subscriptionId: subscription,
-          ...(url === undefined ? {} : { destinationUrl: url }),
-          ...(field && { mappedFields: { names: field } }),
-          ...(status === undefined ? {} : { status: oneOf('status', status, statuses) }),
+          destinationUrl: url,
+          mappedFields: field && { names: field },
+          status: status === undefined ? undefined : oneOf('status', status, statuses),
         }),
       ),
   }),
   rotate: command({
-    summary: 'A new secret, shown this once; the one before signs beside it until the overlap ends',
-    flags: { subscription, overlap: { type: 'string', description: 'seconds, 24 hours where left out' } },
+    summary: 'Create a new secret, shown only now; the old one also signs until the overlap ends',
+    flags: { subscription, overlap: { type: 'string', description: 'seconds; default 24 hours' } },
     run: async ({ leads }, { subscription, overlap }) =>
       toJson(
         RotateSubscriptionSecretResponseSchema,
         await leads.rotateSubscriptionSecret({
           subscriptionId: subscription,
-          ...(overlap === undefined ? {} : { overlapSeconds: Number(overlap) }),
+          overlapSeconds: overlap === undefined ? undefined : Number(overlap),
         }),
       ),
   }),
@@ -86,30 +86,30 @@ const deliveryStatuses = Object.fromEntries(
 
 export const deliveries: Group = {
   list: command({
-    summary: 'The deliveries of a workspace, the newest first',
+    summary: 'List the deliveries of a workspace, newest first',
     flags: {
       workspace,
-      subscription: { type: 'string', description: 'only those to this subscription' },
-      lead: { type: 'string', description: 'only those of this lead' },
+      subscription: { type: 'string', description: 'only deliveries to this subscription' },
+      lead: { type: 'string', description: 'only deliveries of this lead' },
       status: { type: 'string', multiple: true, description: Object.keys(deliveryStatuses).join(', ') },
-      limit: { type: 'string', description: '1 to 100, 50 where left out' },
-      page: { type: 'string', description: '`nextPageToken` of the page before' },
+      limit: { type: 'string', description: '1 to 100; default 50' },
+      page: { type: 'string', description: '`nextPageToken` of the previous page' },
     },
     run: async ({ leads }, { workspace, subscription, lead, status = [], limit, page = '' }) =>
       toJson(
         ListDeliveriesResponseSchema,
         await leads.listDeliveries({
           workspaceId: workspace,
-          ...(subscription === undefined ? {} : { subscriptionId: subscription }),
-          ...(lead === undefined ? {} : { leadId: lead }),
+          subscriptionId: subscription,
+          leadId: lead,
           statuses: status.map((each) => oneOf('status', each, deliveryStatuses)),
-          ...(limit === undefined ? {} : { limit: Number(limit) }),
+          limit: limit === undefined ? undefined : Number(limit),
           pageToken: page,
         }),
       ),
   }),
   retry: command({
-    summary: 'Another attempt of a delivery, at once',
+    summary: 'Retry a delivery at once',
     flags: { attempt: { type: 'string', required: true, description: 'the id of its latest attempt' } },
     run: async ({ leads }, { attempt }) =>
       toJson(RetryDeliveryAttemptResponseSchema, await leads.retryDeliveryAttempt({ attemptId: attempt })),

@@ -8,14 +8,14 @@ import { UsageError } from '../usage.ts'
 const session = { type: 'string', required: true, description: 'one of the visitor’s sessions' } as const
 const visitor = {
   session: { type: 'string', description: 'one of the visitor’s sessions' },
-  workspace: { type: 'string', description: 'or the workspace, with --subject' },
-  subject: { type: 'string', description: 'and the host’s own id of a verified visitor' },
+  workspace: { type: 'string', description: 'the workspace, with --subject' },
+  subject: { type: 'string', description: 'the host’s id of a verified visitor, with --workspace' },
 } as const
 
-/** How often is asked how far an erasure is, in milliseconds. */
-const lookEveryMs = 500
+/** Milliseconds between checks of a running erasure. */
+const pollMs = 500
 
-function named(given: {
+function visitorOf(given: {
   session: string | undefined
   workspace: string | undefined
   subject: string | undefined
@@ -28,40 +28,40 @@ function named(given: {
 
 export const visitors: Group = {
   ban: command({
-    summary: 'End a visitor’s sessions and give out no new ones',
+    summary: 'Ban a visitor: end all sessions and refuse new ones',
     flags: { session, reason: { type: 'string', description: 'for the record, at most 512 characters' } },
     run: async ({ sessions }, { session, reason = '' }) =>
       toJson(BanVisitorResponseSchema, await sessions.banVisitor({ sessionId: session, reason })),
   }),
   unban: command({
-    summary: 'Let a visitor begin new sessions again',
+    summary: 'Unban a visitor: allow new sessions again',
     flags: { session },
     run: async ({ sessions }, { session }) =>
       toJson(UnbanVisitorResponseSchema, await sessions.unbanVisitor({ sessionId: session })),
   }),
   export: command({
-    summary: 'Everything that is kept of a visitor, as lines of JSON',
+    summary: 'Export all stored data of a visitor as lines of JSON',
     flags: visitor,
     async *run({ privacy }, given) {
-      for await (const { line } of privacy.exportVisitor({ visitor: named(given) })) yield line
+      for await (const { line } of privacy.exportVisitor({ visitor: visitorOf(given) })) yield line
     },
   }),
   erase: command({
-    summary: 'Remove everything that is kept of a visitor, and wait until it is',
-    flags: { ...visitor, yes: { type: 'boolean', description: 'it cannot be undone: without this nothing is done' } },
+    summary: 'Erase all stored data of a visitor and wait for the result',
+    flags: { ...visitor, yes: { type: 'boolean', description: 'required, because it cannot be undone' } },
     async run({ privacy }, { yes = false, ...given }) {
-      const name = named(given)
-      if (!yes) throw new UsageError('an erasure cannot be undone: say --yes')
+      const name = visitorOf(given)
+      if (!yes) throw new UsageError('an erasure cannot be undone; confirm with --yes')
       let { erasure } = await privacy.eraseVisitor({ visitor: name })
       while (erasure?.state === ErasureState.RUNNING) {
-        await delay(lookEveryMs)
+        await delay(pollMs)
         erasure = (await privacy.getErasure({ erasureId: erasure.erasureId })).erasure
       }
       return erasure && toJson(ErasureSchema, erasure)
     },
   }),
   erasure: command({
-    summary: 'How far an erasure is',
+    summary: 'Show the state of an erasure',
     flags: { erasure: { type: 'string', required: true, description: 'the erasure’s id' } },
     run: async ({ privacy }, { erasure: erasureId }) => {
       const { erasure } = await privacy.getErasure({ erasureId })

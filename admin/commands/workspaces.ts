@@ -19,33 +19,33 @@ const workspace = { type: 'string', required: true, description: 'the workspace�
 const connection = { type: 'string', required: true, description: 'the connection’s id' } as const
 const siteKey = { type: 'string', required: true, description: 'the public site key' } as const
 const name = { type: 'string', required: true, description: '1 to 128 characters' } as const
-const origin = { type: 'string', multiple: true, description: 'an allowed origin; may be given several times' } as const
-const locale = { type: 'string', description: 'the language where the visitor’s is not spoken' } as const
+const origin = { type: 'string', multiple: true, description: 'an allowed origin; repeatable' } as const
+const locale = { type: 'string', description: 'fallback if the visitor’s language is not supported' } as const
 
 export const workspaces: Group = {
   create: command({
-    summary: 'Make a workspace',
+    summary: 'Create a workspace',
     flags: { name },
     run: async ({ workspaces }, { name }) =>
       toJson(CreateWorkspaceResponseSchema, await workspaces.createWorkspace({ name })),
   }),
   list: command({
-    summary: 'All workspaces, by id',
+    summary: 'List all workspaces by id',
     flags: {
-      limit: { type: 'string', description: 'how many, 100 where left out' },
-      after: { type: 'string', description: 'the last id of the page before' },
+      limit: { type: 'string', description: 'page size; default 100' },
+      after: { type: 'string', description: 'last id of the previous page' },
     },
     run: async ({ workspaces }, { limit, after = '' }) =>
       toJson(
         ListWorkspacesResponseSchema,
         await workspaces.listWorkspaces({
           afterWorkspaceId: after,
-          ...(limit === undefined ? {} : { limit: Number(limit) }),
+          limit: limit === undefined ? undefined : Number(limit),
         }),
       ),
   }),
   show: command({
-    summary: 'One workspace',
+    summary: 'Show a workspace',
     flags: { workspace },
     run: async ({ workspaces }, { workspace }) =>
       toJson(GetWorkspaceResponseSchema, await workspaces.getWorkspace({ workspaceId: workspace })),
@@ -54,19 +54,19 @@ export const workspaces: Group = {
 
 export const connections: Group = {
   create: command({
-    summary: 'Make a connection of a workspace',
+    summary: 'Create a connection in a workspace',
     flags: { workspace, name },
     run: async ({ workspaces }, { workspace, name }) =>
       toJson(CreateConnectionResponseSchema, await workspaces.createConnection({ workspaceId: workspace, name })),
   }),
   list: command({
-    summary: 'The connections of a workspace',
+    summary: 'List the connections of a workspace',
     flags: { workspace },
     run: async ({ workspaces }, { workspace }) =>
       toJson(ListConnectionsResponseSchema, await workspaces.listConnections({ workspaceId: workspace })),
   }),
   status: command({
-    summary: 'Enable a connection, or disable it and end every session on it',
+    summary: 'Enable a connection, or disable it and end all its sessions',
     flags: { connection, status: { type: 'string', required: true, description: 'enabled or disabled' } },
     run: async ({ workspaces }, { connection, status }) => {
       const named = oneOf('status', status, {
@@ -81,7 +81,7 @@ export const connections: Group = {
 
 export const installations: Group = {
   create: command({
-    summary: 'Make an installation of the widget; its identity secret is shown this once',
+    summary: 'Create an installation of the widget; its identity secret is shown only now',
     flags: { connection, origin: { ...origin, required: true }, locale },
     run: async ({ workspaces }, { connection, origin, locale }) =>
       toJson(
@@ -89,18 +89,18 @@ export const installations: Group = {
         await workspaces.createInstallation({
           connectionId: connection,
           origins: origin,
-          ...(locale === undefined ? {} : { defaultLocale: locale }),
+          defaultLocale: locale,
         }),
       ),
   }),
   list: command({
-    summary: 'The installations of a workspace',
+    summary: 'List the installations of a workspace',
     flags: { workspace },
     run: async ({ workspaces }, { workspace }) =>
       toJson(ListInstallationsResponseSchema, await workspaces.listInstallations({ workspaceId: workspace })),
   }),
   update: command({
-    summary: 'Change an installation: origins that are given replace those that it has',
+    summary: 'Change an installation; given origins replace the present ones',
     flags: { 'site-key': siteKey, origin, locale, status: { type: 'string', description: 'enabled or disabled' } },
     run: async ({ workspaces }, { 'site-key': siteKey, origin = [], locale, status }) =>
       toJson(
@@ -108,8 +108,8 @@ export const installations: Group = {
         await workspaces.updateInstallation({
           siteKey,
           origins: origin,
-          ...(locale === undefined ? {} : { defaultLocale: locale }),
-          ...(status === undefined ? {} : { enabled: oneOf('status', status, { enabled: true, disabled: false }) }),
+          defaultLocale: locale,
+          enabled: status === undefined ? undefined : oneOf('status', status, { enabled: true, disabled: false }),
         }),
       ),
   }),
@@ -117,12 +117,12 @@ export const installations: Group = {
 
 export const identitySecrets: Group = {
   rotate: command({
-    summary: 'A new identity secret, shown this once; the one before stays good until the next rotation',
+    summary: 'Create a new identity secret, shown only now; the previous one stays valid until the next rotation',
     flags: {
       'site-key': siteKey,
       overlap: {
         type: 'string',
-        description: 'seconds that earlier secrets stay good after they were replaced, 24 hours where left out',
+        description: 'seconds that replaced secrets stay valid; default 24 hours',
       },
     },
     run: async ({ workspaces }, { 'site-key': siteKey, overlap }) =>
@@ -130,7 +130,7 @@ export const identitySecrets: Group = {
         RotateIdentitySecretResponseSchema,
         await workspaces.rotateIdentitySecret({
           siteKey,
-          ...(overlap === undefined ? {} : { overlapSeconds: Number(overlap) }),
+          overlapSeconds: overlap === undefined ? undefined : Number(overlap),
         }),
       ),
   }),

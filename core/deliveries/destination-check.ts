@@ -1,4 +1,4 @@
-import { createAddressJudge } from '../../platform/addresses/addresses.ts'
+import { createAddressCheck } from '../../platform/addresses/addresses.ts'
 import { createResolver, type Lookup } from '../../platform/addresses/resolve.ts'
 import type { IsAllowedDestination } from './lead-subscriptions.ts'
 
@@ -8,7 +8,7 @@ const resolveTimeoutMs = 5000
 /** Checks destinations when they are registered. The worker checks again at each attempt. */
 export function createDestinationCheck(options: { allowedCidrs: string[]; lookup?: Lookup }): IsAllowedDestination {
   const { allowedCidrs, lookup } = options
-  const resolver = createResolver({ judge: createAddressJudge({ allowedCidrs }), ...(lookup && { lookup }) })
+  const resolver = createResolver({ isAllowed: createAddressCheck({ allowedCidrs }), ...(lookup && { lookup }) })
   return (url) =>
     resolver.resolve(url.hostname, AbortSignal.timeout(resolveTimeoutMs)).then(
       () => true,

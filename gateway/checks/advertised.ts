@@ -1,19 +1,19 @@
 import type { onRequestAsyncHookHandler } from 'fastify'
-import type { Capabilities } from '../core/grants.ts'
+import type { Capabilities } from '../core/grant-cache.ts'
 import { GatewayError } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The capability that must advertise the route. */
+    /** The route exists only for installations with this capability. */
     advertisedBy?: keyof Capabilities
   }
 }
 
-/** Routes that an installation may not have: where it does not advertise them they are `RouteNotAdvertised`. */
+/** Rejects routes that the installation does not advertise with `RouteNotAdvertised`. */
 export const requireAdvertised: onRequestAsyncHookHandler = async (request) => {
   const { advertisedBy } = request.routeOptions.config
   if (advertisedBy === undefined) return
-  // As the core has it now: an installation's capabilities may have changed since the grant was first seen.
+  // Asks the core, because capabilities may have changed since the grant was cached.
   const { capabilities } = await request.visitor!.confirm()
   if (!capabilities[advertisedBy]) throw new GatewayError('RouteNotAdvertised')
 }

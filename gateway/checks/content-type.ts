@@ -6,7 +6,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Media types of a body that is not JSON. */
     bodyTypes?: readonly string[]
-    /** Its largest size, where it is not that of a JSON body. */
+    /** Largest body of the route; defaults to the limit of JSON bodies. */
     bodyMaxBytes?: number
   }
 }
@@ -14,8 +14,9 @@ declare module 'fastify' {
 const JSON_TYPE = /^application\/json *(?:; *charset="?utf-8"? *)?$/i
 
 /**
- * Where there is a body, its type is JSON in UTF-8 or one of the route's own, not compressed, else `UnsupportedMediaType`.
- * Where there is none, the type is ignored: what the route misses is the body.
+ * A body must be uncompressed JSON in UTF-8, or one of the `bodyTypes` of the route. Otherwise the
+ * check throws `UnsupportedMediaType`. Without a body the type is ignored, so that validation
+ * reports the missing body.
  */
 export const requireContentType: onRequestAsyncHookHandler = async (request) => {
   const { config, schema } = request.routeOptions

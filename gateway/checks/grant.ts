@@ -1,15 +1,15 @@
 import type { onRequestAsyncHookHandler } from 'fastify'
-import type { Authorization, Credentials, Grants } from '../core/grants.ts'
+import type { Authorization, Credentials, GrantCache } from '../core/grant-cache.ts'
 import { GatewayError } from '../errors.ts'
 import type { RefusalLimit } from './refusals.ts'
 
-/** The visitor of a scoped request, as a core has authorised it. */
+/** The authorised visitor of a scoped request. */
 export interface Visitor {
   credentials: Credentials
   sessionId: string
-  /** Asks a core again unless it was asked just now; rejects with its refusal. */
+  /** Returns a recent authorisation, else asks a core. Rejects with its refusal. */
   confirm(): Promise<Authorization>
-  /** The core has refused the grant: it is no longer known as good. */
+  /** Removes the grant from the cache. */
   forget(): void
 }
 
@@ -17,7 +17,10 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The route needs an access grant. */
     scoped?: boolean
-    /** It may close its session, and a repeat is still answered: a grant of a closed session passes on to the core. */
+    /**
+     * The route accepts a grant of a closed session, so that retries of a closing call get an
+     * answer.
+     */
     closedToo?: boolean
   }
   interface FastifyRequest {
@@ -27,8 +30,8 @@ declare module 'fastify' {
 
 const BEARER = /^bearer +(\S.*)$/i
 
-/** Scoped routes: a grant is there, it is good for this origin, and its session is live, as a core says. */
-export function createGrantCheck(grants: Grants, refusals: RefusalLimit): onRequestAsyncHookHandler {
+/** Scoped routes need a grant that is valid for this origin and belongs to a live session. */
+export function createGrantCheck(grants: GrantCache, refusals: RefusalLimit): onRequestAsyncHookHandler {
   return async (request) => {
     const { scoped, closedToo = false } = request.routeOptions.config
     if (!scoped) return

@@ -3,7 +3,7 @@ import { GatewayError } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The route has side effects: it needs an `Idempotency-Key`, or takes one. */
+    /** Whether the route needs an `Idempotency-Key`, or accepts one. */
     idempotent?: boolean | 'optional'
     /** Field of the body that must equal the key. */
     keyField?: string
@@ -12,14 +12,14 @@ declare module 'fastify' {
 
 const KEY = /^[A-Za-z0-9._:-]{1,128}$/
 
-/** Where the route needs an `Idempotency-Key` it is there and well formed, else `IdempotencyKeyInvalid`. */
+/** Rejects a missing or malformed `Idempotency-Key` with `IdempotencyKeyInvalid`. */
 export const requireIdempotencyKey: onRequestHookHandler = (request, _reply, done) => {
   const { idempotent } = request.routeOptions.config
   const needed = idempotent === true || (idempotent === 'optional' && request.headers['idempotency-key'] !== undefined)
   done(needed && !KEY.test(idempotencyKeyOf(request)) ? new GatewayError('IdempotencyKeyInvalid') : undefined)
 }
 
-/** Where a field of the body names the operation it is the key, else `IdempotencyKeyMismatch`. */
+/** Rejects a body whose `keyField` differs from the key with `IdempotencyKeyMismatch`. */
 export const requireMatchingKey: preHandlerHookHandler = (request, _reply, done) => {
   const { keyField } = request.routeOptions.config
   const matches =
@@ -27,7 +27,7 @@ export const requireMatchingKey: preHandlerHookHandler = (request, _reply, done)
   done(matches ? undefined : new GatewayError('IdempotencyKeyMismatch'))
 }
 
-/** The request's key; checked on routes that need one. */
+/** Returns the key of the request, or an empty string. */
 export function idempotencyKeyOf(request: FastifyRequest): string {
   const key = request.headers['idempotency-key']
   return typeof key === 'string' ? key : ''

@@ -10,8 +10,9 @@ const METHODS = 'GET, HEAD, POST, DELETE'
 const PREFLIGHT_MAX_AGE = '7200'
 
 /**
- * Lets a page of this origin read the answer. Only for an origin that some installation allows. `Timing-Allow-Origin` lets it
- * read the protocol of the connection: over HTTP/1.1 the widget limits its streams.
+ * Lets pages of this origin read the answer. Call it only for an origin that an installation
+ * allows. `Timing-Allow-Origin` exposes the protocol of the connection: over HTTP/1.1 the widget
+ * limits its streams.
  */
 function allowOrigin(reply: FastifyReply, origin: string): void {
   reply.header('access-control-allow-origin', origin)
@@ -20,8 +21,9 @@ function allowOrigin(reply: FastifyReply, origin: string): void {
 }
 
 /**
- * Returns the request's `Origin` if some enabled installation allows it. Throws `OriginNotAllowed`, or `RateLimited` for an
- * address with too many refusals. Whether the installation at hand allows it, the core decides in the call.
+ * Returns the `Origin` of the request if any enabled installation allows it. Throws
+ * `OriginNotAllowed`, or `RateLimited` for an address with too many refusals. The core checks the
+ * installation of the request itself.
  */
 export type RequireOrigin = (request: FastifyRequest) => Promise<string>
 
@@ -35,7 +37,7 @@ export function createRequireOrigin(origins: Origins, refusals: RefusalLimit): R
   }
 }
 
-/** First check of a request. */
+/** The first check of a request. */
 export function createOriginCheck(requireOrigin: RequireOrigin): onRequestAsyncHookHandler {
   return async (request, reply) => {
     reply.header('vary', 'Origin')
@@ -43,7 +45,7 @@ export function createOriginCheck(requireOrigin: RequireOrigin): onRequestAsyncH
   }
 }
 
-/** Lets a page read an answer that does not depend on its origin: a 404, a 405, a bad URL. */
+/** Lets an allowed page read answers that come before the origin check: a 404, a 405, a bad URL. */
 export async function allowKnownOrigin(requireOrigin: RequireOrigin, reply: FastifyReply): Promise<void> {
   reply.header('vary', 'Origin')
   const { request } = reply
@@ -52,7 +54,10 @@ export async function allowKnownOrigin(requireOrigin: RequireOrigin, reply: Fast
   if (origin !== undefined) allowOrigin(reply, origin)
 }
 
-/** Answers a preflight for an allowed origin, for any path, so that the page can read the answer of the request itself. */
+/**
+ * Answers a preflight of an allowed origin for any path. Unknown paths too, so that the page can
+ * read the 404.
+ */
 export async function answerPreflight(requireOrigin: RequireOrigin, reply: FastifyReply): Promise<FastifyReply> {
   reply.header('vary', 'Origin')
   allowOrigin(reply, await requireOrigin(reply.request))

@@ -9,18 +9,21 @@ import { createRefusalLimit, type RefusalLimit } from './refusals.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Which bucket a request takes from: `sends` and `calls` are the session's, the others the client address's. */
+    /**
+     * The rate limit of the route. `sends` and `calls` count per session, the others per client
+     * address.
+     */
     rate?: 'config' | 'sessions' | 'sends' | 'calls' | 'leads' | 'rpc'
   }
 }
 
-/** The rate limits of a gateway: the last check of a request, and the bound on refusals. */
+/** Creates the rate limits: the last check of a request, and the limit on refusals. */
 export function createRateLimits(
   config: Config,
   deps: {
     now: () => number
     metrics: GatewayMetrics
-    /** Counts for several gateways together; without it each counts for itself. */
+    /** Buckets shared by several gateways. Without them each gateway counts alone. */
     shared: SharedBuckets | undefined
   },
 ): { checkRate: preHandlerAsyncHookHandler; refusals: RefusalLimit } {
@@ -45,16 +48,16 @@ export function createRateLimits(
     acceptedMax: config.GRANTS_MAX,
   })
 
-  /** The client has not had more than its share, else `RateLimited`. */
+  /** Rejects a request above its rate limit with `RateLimited`. */
   const checkRate: preHandlerAsyncHookHandler = async (request) => {
     const { rate } = request.routeOptions.config
     if (rate === undefined) return
-    const ofSession = rate === 'sends' || rate === 'calls'
-    const key = ofSession ? request.visitor!.sessionId : clientNetwork(request.ip)
-    const verdict = await limiters[rate].take(key)
-    if (verdict.allowed) return
+    const isPerSession = rate === 'sends' || rate === 'calls'
+    const key = isPerSession ? request.visitor!.sessionId : clientNetwork(request.ip)
+    const decision = await limiters[rate].take(key)
+    if (decision.allowed) return
     metrics.rateLimited.inc({ limit: rate })
-    throw new GatewayError('RateLimited', { retryAfter: verdict.retryAfter })
+    throw new GatewayError('RateLimited', { retryAfter: decision.retryAfter })
   }
   return { checkRate, refusals }
 }

@@ -5,7 +5,7 @@ import { GatewayError, type PublicErrorCode, toGatewayError } from '../errors.ts
 import type { GatewayMetrics } from '../metrics.ts'
 import type { RateLimiter } from '../rate-limiter.ts'
 
-/** Failures that take from the bucket: of an origin, of a grant and its session, of a site key. */
+/** Errors that count as refusals: of an origin, a grant and its session, or a site key. */
 const REFUSALS: ReadonlySet<PublicErrorCode> = new Set([
   'OriginNotAllowed',
   'OriginMismatch',
@@ -19,13 +19,14 @@ const REFUSALS: ReadonlySet<PublicErrorCode> = new Set([
   'InstallationNotFound',
 ])
 
-/** Bounds the refused requests of an address, so that they cost a bounded number of calls to the cores. */
+/** Limits the refused requests per address, and so the calls to the cores that they cause. */
 export interface RefusalLimit {
   /**
-   * Runs a check, which may ask a core. Throws `RateLimited` instead when the address has used up its refusals, unless the
-   * same value was accepted the last time.
+   * Runs a check, which may ask a core. Throws `RateLimited` instead if the address has no refusals
+   * left, unless the same value was accepted last time.
    *
-   * @param kind what is checked, and `value` what the request names
+   * @param kind what is checked
+   * @param value the value that the request names
    */
   check<Result>(request: FastifyRequest, kind: CheckKind, value: string, run: () => Promise<Result>): Promise<Result>
 }
@@ -35,25 +36,25 @@ export type CheckKind = 'origin' | 'grant' | 'site'
 export function createRefusalLimit(options: {
   limiter: RateLimiter
   metrics: GatewayMetrics
-  /** Values that are remembered as accepted. */
+  /** Most accepted values to remember. */
   acceptedMax: number
 }): RefusalLimit {
   const { limiter, metrics } = options
   const accepted = new LRUCache<string, true>({ max: options.acceptedMax })
   /**
-   * First checks of a value, and whether no core was within reach. The next ones wait, so that a good value takes one token
-   * however many requests bring it.
+   * Running first checks of unknown values, with an error if no core was reachable. Concurrent
+   * requests with the same value wait for it, so that a valid value takes one token only.
    */
   const first = new Map<string, Promise<GatewayError | undefined>>()
 
   async function reserve(address: string): Promise<void> {
-    const verdict = await limiter.take(address)
-    if (verdict.allowed) return
+    const decision = await limiter.take(address)
+    if (decision.allowed) return
     metrics.rateLimited.inc({ limit: 'refusals' })
-    throw new GatewayError('RateLimited', { retryAfter: verdict.retryAfter })
+    throw new GatewayError('RateLimited', { retryAfter: decision.retryAfter })
   }
 
-  /** Takes the token before the check, and gives it back if the check is no refusal. */
+  /** Takes a token before the check and returns it unless the check is a refusal. */
   async function checkUnknown<Result>(key: string, address: string, run: () => Promise<Result>): Promise<Result> {
     await reserve(address)
     try {

@@ -2,16 +2,16 @@ import type { onRequestHookHandler } from 'fastify'
 import { GatewayError } from '../errors.ts'
 
 /**
- * A page of another host is refused, `PermissionDenied`, whatever it brings. It could do no harm without a session, which
- * no browser adds by itself, and it could not read the answer without CORS, which there is none of; it is refused all the same.
+ * Rejects requests of pages of another host with `PermissionDenied`. This is defence in depth: such
+ * a page has no session to send, and without CORS headers it cannot read the answer.
  */
 export const requireSameOrigin: onRequestHookHandler = (request, _reply, done) => {
   const { origin, 'sec-fetch-site': site } = request.headers
-  const foreign = site !== undefined && site !== 'same-origin'
-  done(foreign || !isOf(request.host, origin) ? new GatewayError('PermissionDenied') : undefined)
+  const isForeign = site !== undefined && site !== 'same-origin'
+  done(isForeign || !isHostOf(request.host, origin) ? new GatewayError('PermissionDenied') : undefined)
 }
 
-function isOf(host: string, origin: string | undefined): boolean {
+function isHostOf(host: string, origin: string | undefined): boolean {
   if (origin === undefined) return true
   return URL.canParse(origin) && new URL(origin).host.toLowerCase() === host.toLowerCase()
 }

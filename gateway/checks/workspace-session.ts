@@ -6,8 +6,8 @@ const AUDIENCE = 'service.workspace'
 const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i
 
 /**
- * `Authorization` of an operator's request, as it is passed on to a core, which alone has the keys to verify it. What is
- * no workspace session at all, a service token among them, gets no further: `Unauthenticated`.
+ * Returns the `Authorization` header to forward to a core. Only the core has the keys to verify it.
+ * Throws `Unauthenticated` if it is no workspace session, for example a service token.
  */
 export function operatorAuthorization({ headers }: FastifyRequest): string {
   const token = BEARER.exec(headers.authorization ?? '')?.[1]

@@ -1,27 +1,27 @@
 import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 
-/** Counts what is under way, up to a bound. */
+/** Limits how many calls run at once. */
 export interface CallBudget {
-  /** Runs the call, or throws `resource_exhausted` at once where as many are under way as may be. */
+  /** Runs the call. Throws `resource_exhausted` at once if the limit is reached. */
   run<Answer>(call: () => Promise<Answer>): Promise<Answer>
 }
 
 export function createCallBudget(max: number): CallBudget {
-  let underWay = 0
+  let running = 0
   return {
     async run(call) {
-      if (underWay >= max) throw new ConnectError('too many calls under way', Code.ResourceExhausted)
-      underWay++
+      if (running >= max) throw new ConnectError('too many concurrent calls', Code.ResourceExhausted)
+      running++
       try {
         return await call()
       } finally {
-        underWay--
+        running--
       }
     },
   }
 }
 
-/** A transport whose calls count in a budget, so that cores that are slow cost answers and not memory. */
+/** Wraps a transport with a call budget: slow cores cause 503 answers instead of memory growth. */
 export function createBoundedTransport(transport: Transport, budget: CallBudget): Transport {
   return {
     unary: (...call) => budget.run(() => transport.unary(...call)),

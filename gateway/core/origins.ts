@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache'
-import type { Core } from './core.ts'
+import type { CoreClients } from './core-clients.ts'
 
-/** Which origins some enabled installation allows. */
+/** Answers which origins at least one enabled installation allows. */
 export interface Origins {
-  /** Rejects with the core's error when it cannot be known. */
+  /** Rejects with the error of the core if there is no answer, not even a stale one. */
   isAllowed(origin: string): Promise<boolean>
 }
 
@@ -16,13 +16,18 @@ const ORIGIN_MAX_LENGTH = 512
 const ORIGIN_FORM = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\]+$/
 const DEADLINE_MS = 3_000
 const STALE_MS = 1_000
-/** An origin that an operator allows now is let in at once. */
+/** Short, so that a newly allowed origin works soon. */
 const REFUSAL_FRESH_MS = 1_000
 
-/** Asks the core about an origin and keeps the answer; an old answer is used while no core is within reach. */
-export function createOrigins(options: { core: Core; freshMs: number; max: number; now: () => number }): Origins {
+/** Caches the answers of the core. Uses a stale answer while no core is reachable. */
+export function createOrigins(options: {
+  core: CoreClients
+  freshMs: number
+  max: number
+  now: () => number
+}): Origins {
   const answers = new LRUCache<string, Answer>({ max: options.max })
-  const asked = new Map<string, Promise<boolean>>()
+  const pending = new Map<string, Promise<boolean>>()
 
   async function ask(origin: string): Promise<boolean> {
     const askedAt = options.now()
@@ -37,7 +42,7 @@ export function createOrigins(options: { core: Core; freshMs: number; max: numbe
       stale.freshUntil = options.now() + STALE_MS
       return stale.allowed
     } finally {
-      asked.delete(origin)
+      pending.delete(origin)
     }
   }
 
@@ -46,9 +51,9 @@ export function createOrigins(options: { core: Core; freshMs: number; max: numbe
       if (origin.length > ORIGIN_MAX_LENGTH || !ORIGIN_FORM.test(origin)) return Promise.resolve(false)
       const answer = answers.get(origin)
       if (answer !== undefined && options.now() < answer.freshUntil) return Promise.resolve(answer.allowed)
-      const pending = asked.get(origin) ?? ask(origin)
-      asked.set(origin, pending)
-      return pending
+      const call = pending.get(origin) ?? ask(origin)
+      pending.set(origin, call)
+      return call
     },
   }
 }

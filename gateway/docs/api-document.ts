@@ -24,19 +24,19 @@ interface Document extends Json {
 
 const DESCRIPTION = `The public API of the chat widget: \`${CONTRACT}\`, version ${CONTRACT_VERSION}.
 
-Every request names its \`Origin\`, which a browser does by itself, and \`X-Service-Widget-Version\`. A session's access grant goes into
-\`Authorization\`, never into a URL. The lead delivery routes are for backends: they take a workspace session, and neither of those headers. Every failure is an \`ErrorEnvelope\`: decide by \`retryable\` and \`terminal\`.`
+Every request sends its \`Origin\`, which browsers do by themselves, and \`X-Service-Widget-Version\`. The access grant of a session goes into
+\`Authorization\`, never into a URL. The lead delivery routes are for backends: they need a workspace session instead of these headers. Every failure is an \`ErrorEnvelope\`: use \`retryable\` and \`terminal\` to decide what to do.`
 
 /**
- * Collects the description of every route below one of the prefixes that is registered after it. `app.swagger()` is the
- * OpenAPI 3.1 document: bodies, queries and answers are the very schemas that validate and write them, headers and errors
- * follow from the checks of the route.
+ * Describes every route below the prefixes that is registered afterwards. `app.swagger()` returns
+ * the OpenAPI 3.1 document. It uses the schemas that validate and serialise. Headers and errors are
+ * derived from the checks of each route.
  */
 export async function describeApi(app: FastifyInstance, ...prefixes: string[]): Promise<void> {
   const transform: SwaggerTransform = ({ schema, url, route }) => {
     if (!prefixes.some((prefix) => url.startsWith(`${prefix}/`))) return { schema: { ...schema, hide: true }, url }
     const { response, ...rest } = schema ?? {}
-    // Failures are written out by `finish`, one status each.
+    // `finish` adds the failures.
     const own = Object.entries(response ?? {}).filter(([status]) => /^\d+$/.test(status))
     const described = { ...rest, response: Object.fromEntries(own), 'x-route': route.config ?? {} }
     return { schema: described, url }
@@ -48,13 +48,13 @@ export async function describeApi(app: FastifyInstance, ...prefixes: string[]): 
       servers: [{ url: '/', description: 'This gateway' }],
       tags: [
         { name: 'Bootstrap', description: 'Before there is a session.' },
-        { name: 'Session', description: 'Renewal and end of a visitor session, and where the visitor is.' },
-        { name: 'Identity', description: 'Who the visitor is, on the word of the host’s backend.' },
+        { name: 'Session', description: 'Renewal and end of a session, and the page of the visitor.' },
+        { name: 'Identity', description: 'Identity of the visitor, signed by the host’s backend.' },
         { name: 'Messages', description: 'Sending, reading, typing.' },
-        { name: 'Events', description: 'What happens, as it happens.' },
-        { name: 'Commands', description: 'What an operator asks for, and the visitor decides.' },
+        { name: 'Events', description: 'Live event stream.' },
+        { name: 'Commands', description: 'Requests of operators that the visitor accepts or declines.' },
         { name: 'Leads', description: 'Delivery of leads to destinations, for backends with a workspace session.' },
-        { name: 'Forms', description: 'Forms before and instead of a conversation, where they are advertised.' },
+        { name: 'Forms', description: 'Pre-chat and offline forms, if advertised.' },
       ],
       components: {
         securitySchemes: {
@@ -78,7 +78,7 @@ export async function describeApi(app: FastifyInstance, ...prefixes: string[]): 
   await app.register(swagger, options)
 }
 
-/** Adds what follows from each route's checks: headers, credentials, failures. */
+/** Adds headers, credentials and failures, derived from the checks of each route. */
 function finish(generated: object): object {
   const document = copyOf(generated) as Document
   for (const operations of Object.values(document.paths)) {
@@ -99,10 +99,10 @@ function finishOperation(method: string, operation: Operation): void {
   if (config.bodyTypes) operation.requestBody = rawBody(config)
   if (config.described?.stream) operation.responses = { 200: streamAnswer() }
   for (const [status, answer] of Object.entries(operation.responses)) {
-    if (status === '304') answer.description = 'What the browser has is current.'
+    if (status === '304') answer.description = 'The cached answer is current.'
     answer.headers = headersOfAnswer(config, Number(status))
   }
-  // What a body can be refused for, it is also where none was asked for.
+  // DELETE routes take no body, but can reject one that is sent.
   const codes = errorsOf(config, operation.requestBody !== undefined || method === 'delete')
   const byStatus = Map.groupBy(
     publicErrors().filter(({ code }) => codes.has(code)),
@@ -111,12 +111,12 @@ function finishOperation(method: string, operation: Operation): void {
   for (const [status, errors] of byStatus) operation.responses[status] = failure(status, errors)
 }
 
-/** A body that is no JSON: the bytes themselves. */
+/** Describes a binary request body. */
 function rawBody({ bodyTypes = [], bodyMaxBytes }: FastifyContextConfig): Json {
   const bytes = { schema: { type: 'string', format: 'binary' } }
   return {
     required: true,
-    description: `The bytes themselves, not compressed${bodyMaxBytes === undefined ? '' : `: at most ${bodyMaxBytes}`}.`,
+    description: `Raw bytes, not compressed${bodyMaxBytes === undefined ? '' : `: at most ${bodyMaxBytes}`}.`,
     content: Object.fromEntries(bodyTypes.map((type) => [type, bytes])),
   }
 }
@@ -140,12 +140,12 @@ function failure(status: number, errors: PublicError[]): Json {
 }
 
 function exampleOf({ code, httpStatus, retryable, terminal }: PublicError): Json {
-  const waits = code === 'RateLimited' ? 3 : httpStatus === 503 || code === 'OperationInProgress' ? 1 : undefined
+  const retryAfter = code === 'RateLimited' ? 3 : httpStatus === 503 || code === 'OperationInProgress' ? 1 : undefined
   return {
     code,
     retryable,
     terminal,
-    ...(waits === undefined ? {} : { retryAfter: waits }),
+    ...(retryAfter === undefined ? {} : { retryAfter }),
     correlationId: '5f0c2a52-6f0e-4d5c-9d8b-0a3f0f3b9a11',
     ...(code === 'ValidationFailed' ? { issues: [{ path: '/body', rule: 'maxLength' }] } : {}),
   }
@@ -164,7 +164,7 @@ function streamAnswer(): Json {
   }
 }
 
-/** One schema for each type of event, and `Event` for them all. */
+/** One schema per event type, and `Event` for their union. */
 function eventSchemas(): Json {
   const names = Object.keys(eventDefinitions) as EventName[]
   const schemas = names.map((name) => [
@@ -176,7 +176,7 @@ function eventSchemas(): Json {
   return { Event: { oneOf, discriminator: { propertyName: 'type', mapping } }, ...Object.fromEntries(schemas) }
 }
 
-/** A copy that shares nothing with the schemas that validate, and holds what JSON holds. */
+/** A deep copy with JSON values only, independent of the validating schemas. */
 function copyOf(value: object): object {
   return JSON.parse(JSON.stringify(value, (key, item) => (key === 'maxJsonBytes' ? undefined : item)))
 }

@@ -4,15 +4,18 @@ import type { FastifyPluginAsync, onRequestHookHandler } from 'fastify'
 const DOCS_PREFIX = '/docs'
 const SCRIPT_MAX_AGE = 3600
 
-/** Runs in the page, so it uses nothing from here: browsers let no script name an `Origin`, so it goes by another name. */
-const nameOrigin = ({ requestBuilder }: { requestBuilder: { headers: Headers } }) => {
+/**
+ * Runs in the browser, so it must not use anything of this module. Scripts cannot set `Origin`, so
+ * the page sends its value in another header.
+ */
+const sendDocsOrigin = ({ requestBuilder }: { requestBuilder: { headers: Headers } }) => {
   const origin = requestBuilder.headers.get('Origin')
   if (origin) requestBuilder.headers.set('X-Docs-Origin', origin)
 }
 
-/** GET /docs/: a page to read the API and try it, and /docs/openapi.json. Everything comes from this gateway. */
+/** GET /docs/: the API reference, and /docs/openapi.json. All assets come from this gateway. */
 export const docsRoutes: FastifyPluginAsync = async (app) => {
-  // Imported where it is used: its page's script is 4 MB, which a gateway without the page has no need of.
+  // A dynamic import, because the module contains a script of 4 MB.
   const { default: reference } = await import('@scalar/fastify-api-reference')
   app.addHook('onSend', async (request, reply, payload) => {
     const type = String(reply.getHeader('content-type') ?? '')
@@ -24,7 +27,7 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
     routePrefix: DOCS_PREFIX,
     configuration: {
       pageTitle: 'Service widget API',
-      onBeforeRequest: nameOrigin,
+      onBeforeRequest: sendDocsOrigin,
       defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
       withDefaultFonts: false,
       telemetry: false,
@@ -36,7 +39,7 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
   })
 }
 
-/** What the page may do: run its own script and the one inline script that starts it, and talk to this gateway. */
+/** The page may run its script and the inline script that starts it, and call this gateway. */
 function pagePolicy(html: string): string {
   const inline = [...html.matchAll(/<script[^>]*>([\s\S]*?)<\/script>/g)].map(([, source = '']) => source)
   const hashes = inline
@@ -45,7 +48,7 @@ function pagePolicy(html: string): string {
   return [
     "default-src 'none'",
     `script-src 'self' ${hashes.join(' ')}`,
-    // The reference writes its styles from its script.
+    // The script of the reference injects its styles.
     "style-src 'self' 'unsafe-inline'",
     "img-src 'self' data:",
     "font-src 'self' data:",
@@ -57,10 +60,11 @@ function pagePolicy(html: string): string {
 }
 
 /**
- * A request that the page of the docs sends counts as one of the origin that its reader names. Only that page can send it:
- * browsers write `Sec-Fetch-Site` themselves, and write `same-origin` for no page of another host.
+ * Treats a request of the docs page as coming from the origin that the reader enters there. Other
+ * pages cannot use this: browsers set `Sec-Fetch-Site` themselves, and to `same-origin` for this
+ * host only.
  */
-export const takeNamedOrigin: onRequestHookHandler = ({ headers }, _reply, done) => {
+export const useDocsOrigin: onRequestHookHandler = ({ headers }, _reply, done) => {
   const origin = headers['x-docs-origin']
   if (typeof origin === 'string' && headers['sec-fetch-site'] === 'same-origin') headers.origin = origin
   done()

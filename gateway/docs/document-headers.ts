@@ -13,7 +13,7 @@ const OF_PAGES: Json[] = [
     in: 'header',
     required: true,
     schema: text,
-    description: 'Origin of the page, one that the installation allows. A browser sends it by itself.',
+    description: 'Origin of the page, which the installation must allow. Browsers send it by themselves.',
     example: 'http://localhost:8081',
   },
   {
@@ -21,7 +21,7 @@ const OF_PAGES: Json[] = [
     in: 'header',
     required: true,
     schema: { type: 'string', enum: [CONTRACT_VERSION] },
-    description: 'Version of the contract that the client speaks.',
+    description: 'Version of the contract that the client implements.',
     example: CONTRACT_VERSION,
   },
 ]
@@ -31,7 +31,7 @@ const EVERY_ROUTE: Json[] = [
     name: 'X-Correlation-Id',
     in: 'header',
     schema: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,64}$' },
-    description: 'Name for the request in logs and answers; one is made where it is left out.',
+    description: 'Id of the request in logs and answers; generated if missing.',
   },
 ]
 
@@ -39,7 +39,7 @@ const IDEMPOTENCY_KEY: Json = {
   name: 'Idempotency-Key',
   in: 'header',
   schema: OperationId,
-  description: 'Stable for the logical operation: a repeat with the same input gets the first answer again.',
+  description: 'Stable per logical operation: a repeat with the same input gets the first answer again.',
   example: '018f3f9e-6a51-7bd2-9c6e-6a0d9e2f4b10',
 }
 
@@ -48,18 +48,20 @@ const OWN: Record<OwnHeader, Json> = {
     name: 'Last-Event-ID',
     in: 'header',
     schema: text,
-    description: 'Id of the last event seen, `<epoch>-<sequence>`: the stream goes on after it.',
+    description: 'Id of the last received event, `<epoch>-<sequence>`: the stream resumes after it.',
     example: '7f3a-42',
   },
   'If-None-Match': {
     name: 'If-None-Match',
     in: 'header',
     schema: text,
-    description: 'ETags of answers that the client has.',
+    description: 'ETags of cached answers.',
   },
 }
 
-/** Headers of a request, as the checks of its route read them. `Authorization` is told by the security scheme. */
+/**
+ * Request headers that the checks of a route read. The security scheme describes `Authorization`.
+ */
 export function parametersOf({ idempotent, keyField, described, operator }: FastifyContextConfig): Json[] {
   const key = {
     ...IDEMPOTENCY_KEY,
@@ -70,25 +72,28 @@ export function parametersOf({ idempotent, keyField, described, operator }: Fast
   return [...every, ...(idempotent ? [key] : []), ...(described?.headers ?? []).map((name) => OWN[name])]
 }
 
-const CORRELATION = { 'X-Correlation-Id': { schema: text, description: 'Name of the request in the logs.' } }
+const CORRELATION = { 'X-Correlation-Id': { schema: text, description: 'Id of the request in the logs.' } }
 
 /** Headers of a success. */
 export function headersOfAnswer(
   { scoped, operator, idempotent, described }: FastifyContextConfig,
   status: number,
 ): Json {
-  const replayed = { schema: { type: 'string', enum: ['true'] }, description: 'The first answer, given again.' }
+  const replayed = {
+    schema: { type: 'string', enum: ['true'] },
+    description: 'Set if this repeats the answer of an earlier request.',
+  }
   return {
     ...CORRELATION,
     ...(idempotent && status < 300 ? { 'Idempotency-Replayed': replayed } : {}),
-    ...(scoped || operator ? { 'Cache-Control': { schema: text, description: '`no-store`, in any case.' } } : {}),
+    ...(scoped || operator ? { 'Cache-Control': { schema: text, description: 'Always `no-store`.' } } : {}),
     ...(described?.headers?.includes('If-None-Match') ? { ETag: { schema: text } } : {}),
   }
 }
 
 /** Headers of a failure. */
 export function headersOfFailure(status: number): Json {
-  const seconds = { schema: { type: 'integer', minimum: 1 }, description: 'Seconds to wait, as `retryAfter`.' }
+  const seconds = { schema: { type: 'integer', minimum: 1 }, description: 'Seconds to wait, same as `retryAfter`.' }
   return {
     ...CORRELATION,
     ...(status === 429 || status === 503 ? { 'Retry-After': seconds } : {}),

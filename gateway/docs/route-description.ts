@@ -1,16 +1,16 @@
 import type { FastifyContextConfig } from 'fastify'
 import type { PublicErrorCode } from '../errors.ts'
 
-/** Headers of requests that only some routes read. */
+/** Request headers that only some routes read. */
 export type OwnHeader = 'Last-Event-ID' | 'If-None-Match'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The route needs a workspace session, and is none of the widget's. */
+    /** The route needs a workspace session and is not part of the widget API. */
     operator?: boolean
-    /** What the API's description cannot see in the checks and schemas of the route. */
+    /** Facts for the description that checks and schemas do not show. */
     described?: {
-      /** Codes that the route's own work answers, beyond those of its checks. */
+      /** Error codes of the route itself, in addition to those of its checks. */
       errors?: PublicErrorCode[]
       headers?: OwnHeader[]
       /** The answer is the event stream. */
@@ -35,7 +35,7 @@ const SCOPED: PublicErrorCode[] = [
 const WITH_BODY: PublicErrorCode[] = ['UnsupportedMediaType', 'PayloadTooLarge']
 const IDEMPOTENT: PublicErrorCode[] = ['IdempotencyKeyInvalid', 'IdempotencyConflict', 'OperationInProgress']
 
-/** Every code that a route can answer, told by the checks that run before it and by its own word. */
+/** Returns every error code that a route can answer, from its checks and its description. */
 export function errorsOf(config: FastifyContextConfig, hasBody: boolean): Set<PublicErrorCode> {
   return new Set([
     ...EVERY_ROUTE,

@@ -5,7 +5,7 @@ export type LinkCommand = NonNullable<MessageInitShape<typeof CommandSchema>['co
 
 const COMMANDS_PER_MESSAGE = 1_000
 
-/** What a link has still to say to its core, read by the call as it goes out. */
+/** The commands that a link has not sent yet. The call iterates over it. */
 export interface CommandQueue extends AsyncIterable<{ commands: { command: LinkCommand }[] }> {
   push(command: LinkCommand): void
   close(): void

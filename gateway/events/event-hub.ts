@@ -1,58 +1,67 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { ErrorInfo } from '#proto/error/v1/error_pb.js'
 import type { Event, Frame, Opened } from '#proto/messaging/v1/messaging_pb.js'
-import type { Core as PooledCore } from '../../core-client/core-pool.ts'
+import type { CoreNode } from '../../core-client/core-pool.ts'
 import { readAtScrape } from '../../platform/observability/metrics.ts'
 import type { Clock } from '../clock.ts'
-import type { Core } from '../core/core.ts'
-import type { Credentials } from '../core/grants.ts'
+import type { CoreClients } from '../core/core-clients.ts'
+import type { Credentials } from '../core/grant-cache.ts'
 import { errorFromInfo, type GatewayError, unavailable } from '../errors.ts'
 import type { GatewayMetrics } from '../metrics.ts'
 import { createEventLink, type EventLink } from './event-link.ts'
 import { encodeEvent } from './event-stream-encoding.ts'
 
-/** Where a browser's stream begins. */
+/** Position at which a browser's stream begins. */
 export interface StartPoint {
   afterSequence?: number
   lastEventId?: string
 }
 
-/** What a subscription tells its reader. After `opened` come events, at the end `ended`, once. */
+/**
+ * Receives the events of a subscription: first `opened`, then events, then `ended` once. If the
+ * subscription is refused, `ended` alone.
+ */
 export interface EventSink<Reader> {
   opened(reader: Reader, sessionId: string): void
-  /** Bytes of one event, the same buffer for every reader. */
+  /** The bytes of one event. All readers share the buffer. */
   write(reader: Reader, bytes: Buffer): void
-  /** Calls back when what was written so far has left the process's buffers. */
+  /** Calls `run` once the bytes written so far have left the buffers of the process. */
   whenDrained(reader: Reader, run: () => void): void
-  /** With the error of a refusal before `opened`; after it with the event that ended it, where it was one. */
+  /**
+   * @param refusal why the subscription was refused; only before `opened`
+   * @param endedBy type of the event that ended the stream; only after `opened`
+   */
   ended(reader: Reader, refusal?: GatewayError, endedBy?: string): void
 }
 
-export interface Subscription {
-  /** Sequence up to which the reader has everything. */
+export interface StreamSubscription {
+  /** The reader has every event up to this sequence. */
   readonly position: number
-  /** Whether a core is feeding it now. */
+  /** Whether a core sends its events now. */
   readonly attached: boolean
 }
 
-/** Every event subscription of this gateway, over one link per core. */
+/** All event subscriptions of this gateway, multiplexed over one link per core. */
 export interface EventHub<Reader> {
   subscribe(request: {
     credentials: Credentials
     start: StartPoint
-    /** The same for all of them: with thousands of readers, functions of their own would be most of the memory. */
+    /**
+     * One sink serves all readers. With thousands of them, closures per reader would dominate
+     * memory.
+     */
     sink: EventSink<Reader>
     reader: Reader
-  }): Subscription
-  unsubscribe(subscription: Subscription): void
+  }): StreamSubscription
+  unsubscribe(subscription: StreamSubscription): void
   start(): void
   stop(): void
 }
 
-interface Entry<Reader> extends Subscription {
+interface Entry<Reader> extends StreamSubscription {
   id: number
   credentials: Credentials
-  /** Undefined once it is open. */
+  /** Undefined after the subscription has opened. */
   start: StartPoint | undefined
   sink: EventSink<Reader>
   reader: Reader
@@ -61,9 +70,9 @@ interface Entry<Reader> extends Subscription {
   attached: boolean
   epoch: string
   position: number
-  /** When it was left without an open subscription. */
-  since: number
-  /** The event that ends its stream, once that has come. */
+  /** When the entry began to wait for a core. */
+  waitingSince: number
+  /** Type of the event that ended the stream. */
   endedBy?: string
 }
 
@@ -75,7 +84,7 @@ interface Link<Reader> {
 const TICK_MS = 1_000
 const OPEN_DEADLINE_MS = 10_000
 
-/** Events that end a stream are passed on whatever their sequence: they are never a repetition. */
+/** Events that end a stream. They are never duplicates, so they skip the check of the sequence. */
 const ENDING_EVENTS = new Set([
   'replay.reset.required',
   'session.closed',
@@ -86,56 +95,60 @@ const ENDING_EVENTS = new Set([
 ])
 
 /**
- * Keeps browsers' streams whole over the loss of a core. A subscription whose link breaks is taken up on another core,
- * or on the same one when it is back, from the reader's position; what the reader has already is dropped.
+ * Keeps the streams of browsers open when a core is lost. If a link breaks, its subscriptions
+ * resume on another core, or on the same core after it returns. They resume at the reader's
+ * position; duplicates are dropped.
  */
 export function createEventHub<Reader>(options: {
-  core: Core
+  core: CoreClients
   clock: Clock
   random: () => number
   logger: FastifyBaseLogger
   metrics: GatewayMetrics
-  /** How long an open subscription waits for a core. */
+  /** How long an open subscription waits for a core before it ends. */
   orphanMs: number
 }): EventHub<Reader> {
   const { core, clock, logger } = options
-  const links = new Map<PooledCore, Link<Reader>>()
+  const links = new Map<CoreNode, Link<Reader>>()
   readAtScrape([options.metrics.linksUp], () => [
     [...links.values()].filter(({ link }) => link.state() === 'up').length,
   ])
-  /** Those that no core is feeding. */
+  /** Subscriptions without a core. */
   const pending = new Set<Entry<Reader>>()
   let lastId = 0
   let stopTicking = () => {}
 
-  function follow(pooled: PooledCore): void {
+  function addNode(node: CoreNode): void {
     const entries = new Map<number, Entry<Reader>>()
     const link = createEventLink({
-      watcher: core.watcherOf(pooled),
+      watcher: core.watcherOf(node),
       clock,
       random: options.random,
-      logger: logger.child({ core: pooled.url }),
+      logger: logger.child({ core: node.url }),
       onUp() {
-        core.pool.revive(pooled)
+        core.pool.markAlive(node)
         for (const entry of [...pending]) if (entry.link === undefined) attach(entry)
       },
       onDown: () => release(entries),
       onFrame: (frame) => receive(entries, frame),
     })
-    links.set(pooled, { link, entries })
+    links.set(node, { link, entries })
     link.start()
   }
 
-  /** Its subscriptions go to the other cores before it is told that they have gone. */
-  function leave(pooled: PooledCore): void {
-    const left = links.get(pooled)
-    links.delete(pooled)
-    if (left === undefined) return
-    release(left.entries)
-    left.link.stop()
+  /** Moves the subscriptions to other cores before the link stops. */
+  function removeNode(node: CoreNode): void {
+    const removed = links.get(node)
+    links.delete(node)
+    if (removed === undefined) return
+    release(removed.entries)
+    removed.link.stop()
   }
 
-  /** Gives the entry to the core with the fewest; without one it waits. False when there is nothing to wait for. */
+  /**
+   * Subscribes on the core with the fewest subscriptions. Without a core the entry waits.
+   * Returns false if no core is up or connecting.
+   */
   function attach(entry: Entry<Reader>): boolean {
     const up = [...links.values()].filter(({ link }) => link.state() === 'up')
     if (up.length === 0) return [...links.values()].some(({ link }) => link.state() === 'connecting')
@@ -168,7 +181,7 @@ export function createEventHub<Reader>(options: {
 
   function wait(entry: Entry<Reader>): void {
     detach(entry)
-    if (!pending.has(entry)) entry.since = clock.now()
+    if (!pending.has(entry)) entry.waitingSince = clock.now()
     pending.add(entry)
   }
 
@@ -186,11 +199,11 @@ export function createEventHub<Reader>(options: {
     switch (frame.case) {
       case 'opened': {
         const entry = entries.get(frame.value.subscriptionId)
-        if (entry !== undefined) open(entry, frame.value)
+        if (entry !== undefined) onOpened(entry, frame.value)
         return
       }
       case 'event':
-        passOn(entries, frame.value)
+        forwardEvent(entries, frame.value)
         return
       case 'advanced':
         for (const id of frame.value.subscriptionIds) {
@@ -202,23 +215,23 @@ export function createEventHub<Reader>(options: {
         const { subscriptionId } = frame.value
         const entry = entries.get(subscriptionId)
         entry?.sink.whenDrained(entry.reader, () => {
-          // The subscription may have moved to another core meanwhile, under another id.
+          // The subscription may have moved to another core under a new id.
           if (entry.id === subscriptionId) entry.link?.link.send({ case: 'continue', value: { subscriptionId } })
         })
         return
       }
       case 'closed': {
         const entry = entries.get(frame.value.subscriptionId)
-        if (entry !== undefined) closed(entry, frame.value.error)
+        if (entry !== undefined) onClosed(entry, frame.value.error)
       }
     }
   }
 
-  function open(entry: Entry<Reader>, { sessionId, epoch, sequence }: Opened): void {
+  function onOpened(entry: Entry<Reader>, { sessionId, epoch, sequence }: Opened): void {
     pending.delete(entry)
     entry.attached = true
     entry.epoch = epoch
-    // Taken up again: the reader's own position holds.
+    // A resumed subscription keeps the position of its reader.
     if (entry.opened) return
     entry.opened = true
     entry.start = undefined
@@ -226,9 +239,9 @@ export function createEventHub<Reader>(options: {
     entry.sink.opened(entry.reader, sessionId)
   }
 
-  function passOn(entries: Map<number, Entry<Reader>>, event: Event): void {
+  function forwardEvent(entries: Map<number, Entry<Reader>>, event: Event): void {
     const bytes = encodeEvent(event)
-    if (bytes === undefined) logger.error({ sequence: event.sequence }, 'event with an unsafe id or name left out')
+    if (bytes === undefined) logger.error({ sequence: event.sequence }, 'event has an unsafe id or name; skipping it')
     const ending = ENDING_EVENTS.has(event.type)
     for (const id of event.subscriptionIds) {
       const entry = entries.get(id)
@@ -239,29 +252,29 @@ export function createEventHub<Reader>(options: {
     }
   }
 
-  function closed(entry: Entry<Reader>, error: ErrorInfo | undefined): void {
-    // A core in trouble is no reason to break the stream of a browser: the next tick tries again.
+  function onClosed(entry: Entry<Reader>, error: ErrorInfo | undefined): void {
+    // A retryable error of a core must not end the stream: the next tick resumes it.
     if (entry.opened && !entry.attached && error?.retryable) wait(entry)
     else finish(entry, error === undefined ? unavailable() : errorFromInfo(error))
   }
 
   function tick(): void {
     for (const entry of [...pending]) {
-      const waited = clock.now() - entry.since
+      const waited = clock.now() - entry.waitingSince
       if (waited >= (entry.opened ? options.orphanMs : OPEN_DEADLINE_MS)) {
-        tellUnsubscribed(entry)
+        sendUnsubscribe(entry)
         finish(entry, unavailable())
       } else if (entry.link === undefined) attach(entry)
     }
   }
 
-  function tellUnsubscribed(entry: Entry<Reader>): void {
+  function sendUnsubscribe(entry: Entry<Reader>): void {
     entry.link?.link.send({ case: 'unsubscribe', value: { subscriptionId: entry.id } })
   }
 
   return {
     subscribe(request) {
-      const state = { id: 0, link: undefined, opened: false, attached: false, epoch: '', position: 0, since: 0 }
+      const state = { id: 0, link: undefined, opened: false, attached: false, epoch: '', position: 0, waitingSince: 0 }
       const entry: Entry<Reader> = { ...state, ...request }
       wait(entry)
       if (!attach(entry)) finish(entry, unavailable())
@@ -269,12 +282,12 @@ export function createEventHub<Reader>(options: {
     },
     unsubscribe(subscription) {
       const entry = subscription as Entry<Reader>
-      tellUnsubscribed(entry)
+      sendUnsubscribe(entry)
       detach(entry)
       pending.delete(entry)
     },
     start() {
-      core.pool.follow({ added: follow, removed: leave })
+      core.pool.follow({ added: addNode, removed: removeNode })
       stopTicking = clock.every(TICK_MS, tick)
     },
     stop() {

@@ -5,15 +5,18 @@ import type { Clock } from '../clock.ts'
 import { createCommandQueue, type LinkCommand } from './command-queue.ts'
 
 /**
- * State of a link: `connecting` while its first attempt, or the first after a loss, is under way; `up`; `down` once
- * an attempt has failed, until one succeeds.
+ * State of a link.
+ *
+ * - `connecting`: during the first attempt, and during the first attempt after a loss
+ * - `up`: the core has sent `ready`
+ * - `down`: the last attempt failed
  */
 export type LinkState = 'connecting' | 'up' | 'down'
 
-/** The one `WatchEvents` call of this gateway on one core, opened again whenever it breaks. */
+/** The single `WatchEvents` call of this gateway to one core. Reconnects with backoff. */
 export interface EventLink {
   state(): LinkState
-  /** Only while `up`; a command on a link that is not is dropped, since its subscriptions are gone. */
+  /** Call only while `up`. Otherwise the command is dropped, because its subscription is gone. */
   send(command: LinkCommand): void
   start(): void
   stop(): void
@@ -69,7 +72,7 @@ export function createEventLink(options: {
     queue.close()
     call.abort()
     if (stopped) return
-    lost(upSince, cause)
+    onLost(upSince, cause)
   }
 
   function receive(frame: Frame): void {
@@ -77,14 +80,14 @@ export function createEventLink(options: {
     try {
       options.onFrame(frame)
     } catch (error) {
-      // One bad frame must not take every visitor's stream with it.
-      logger.error({ err: error, frame: frame.frame.case }, 'event frame failed')
+      // One bad frame must not end the streams of all visitors.
+      logger.error({ err: error, frame: frame.frame.case }, 'event frame failed; skipping it')
     }
   }
 
-  function lost(upSince: number | undefined, code: unknown): void {
+  function onLost(upSince: number | undefined, code: unknown): void {
     const wasUp = upSince !== undefined
-    if (wasUp || failures === 0) logger.warn({ code }, 'event link is down')
+    if (wasUp || failures === 0) logger.warn({ code }, 'event link is down; reconnecting')
     if (wasUp && clock.now() - upSince >= STABLE_MS) failures = 0
     state = wasUp ? 'connecting' : 'down'
     const ceiling = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** failures)

@@ -15,25 +15,25 @@ describe('encodeEvent', () => {
       `id: ${'x'.repeat(128)}\nevent: replay.reset.required\ndata: {}\n\n`,
     ],
     ['1', 'a.b_c', '{}', 'id: 1\nevent: a.b_c\ndata: {}\n\n'],
-  ])('writes id %s and type %s', (id, type, json, bytes) => {
+  ])('encodes id %s and type %s', (id, type, json, bytes) => {
     expect(encoded(id, type, json)).toBe(bytes)
   })
 
   it.each(['', 'x'.repeat(129), 'a b', 'a\nb', 'a\n', '\na', 'a:b', 'ü', '\0'])(
-    'writes nothing for the id %j',
+    'returns undefined for the id %j',
     (id) => {
       expect(encoded(id, 'message.received', '{}')).toBeUndefined()
     },
   )
 
   it.each(['', 'Message', 'a.', '.a', 'a..b', 'a\n', '\na', 'a b', 'a1', 'a.B', 'a.b ', 'ä'])(
-    'writes nothing for the type %j',
+    'returns undefined for the type %j',
     (type) => {
       expect(encoded('1', type, '{}')).toBeUndefined()
     },
   )
 
-  it('writes four lines and the same data, whatever the JSON holds', () => {
+  it('writes four lines and the same data for any JSON', () => {
     fc.assert(
       fc.property(fc.json(), fc.constantFrom('', '\r', '\n', '\r\n', '\n\nevent: x\n'), (json, end) => {
         const lines = encoded('1', 'a', json + end)!.split(/\r\n|\r|\n/)
@@ -45,10 +45,10 @@ describe('encodeEvent', () => {
   })
 })
 
-it('opens with a whole retry time and a comment', () => {
+it('encodes the opening with a whole retry time and a comment', () => {
   expect(encodeOpening(1999.6)).toBe('retry: 2000\n\n: open\n\n')
 })
 
-it('writes the position as a heartbeat', () => {
+it('encodes the position as a heartbeat', () => {
   expect(encodeHeartbeat(42)).toBe(': hb 42\n\n')
 })

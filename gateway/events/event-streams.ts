@@ -2,38 +2,38 @@ import type { Socket } from 'node:net'
 import type { FastifyReply } from 'fastify'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
-import type { Credentials } from '../core/grants.ts'
+import type { Credentials } from '../core/grant-cache.ts'
 import { GatewayError, unavailable } from '../errors.ts'
 import type { GatewayMetrics } from '../metrics.ts'
 import { hasMoreToAnswer } from '../plugins/request-queue.ts'
-import type { EventHub, EventSink, StartPoint, Subscription } from './event-hub.ts'
+import type { EventHub, EventSink, StartPoint, StreamSubscription } from './event-hub.ts'
 import { encodeHeartbeat, encodeOpening } from './event-stream-encoding.ts'
 import { encodeHead, takeSocket } from './stream-socket.ts'
 
-/** The open streams of this gateway, their heartbeats, their bounds and their end. */
+/** The open event streams of this gateway. Sends heartbeats, enforces limits and ends streams. */
 export interface EventStreams {
   /**
-   * Answers a request with an event stream. Settles once the stream has begun.
+   * Answers a request with an event stream. Resolves once the stream has begun.
    *
-   * @throws GatewayError when the subscription is refused; nothing was sent then
+   * @throws GatewayError if the subscription is refused; then nothing was sent
    */
   open(reply: FastifyReply, request: { credentials: Credentials; start: StartPoint }): Promise<void>
   start(): void
-  /** Ends every stream plainly; clients reconnect and resume. */
+  /** Ends every stream; clients reconnect and resume. */
   stop(): void
   count(): number
 }
 
-/** A browser's stream. There are thousands, so each holds no more than this, and no function of its own. */
+/** A browser's stream. There are thousands, so a stream holds little data and no closures. */
 export interface Stream {
-  /** Whoever waits for it to begin. */
+  /** The request that waits for the stream to begin. */
   opening: { reply: FastifyReply; resolve: () => void; reject: (refusal: unknown) => void } | undefined
-  subscription: Subscription | undefined
+  subscription: StreamSubscription | undefined
   socket: Socket | undefined
   sessionId: string
   endsAt: number
-  /** Those whose heartbeat is due at the same second. */
-  beats: Set<Stream> | undefined
+  /** The set of streams whose heartbeat is due in the same second. */
+  wheelSlot: Set<Stream> | undefined
 }
 
 const TICK_MS = 1_000
@@ -54,13 +54,13 @@ export function createEventStreams(options: {
 }): EventStreams {
   const { hub, config, clock, random, metrics } = options
   const streams = new Map<Socket, Stream>()
-  /** The oldest first. */
+  /** The streams of each session, oldest first. */
   const bySession = new Map<string, Stream[]>()
-  /** Streams by the second at which their heartbeat is due, so that one timer serves all. */
+  /** Streams by the second in which their heartbeat is due. One timer serves all. */
   const wheel = Array.from({ length: config.HEARTBEAT_SECONDS }, () => new Set<Stream>())
-  /** Readers that did not read. */
+  /** Sockets that were destroyed because their reader was too slow. */
   const slow = new WeakSet<Socket>()
-  /** Those whose subscription no core has answered yet. */
+  /** Streams whose subscription no core has answered yet. */
   const opening = new Set<Stream>()
   let stopped = false
   let seconds = 0
@@ -118,7 +118,7 @@ export function createEventStreams(options: {
     stream.endsAt = clock.now() + maxAge * 1000 * (1 - MAX_AGE_JITTER * random())
     stream.sessionId = sessionId
     stream.socket = socket
-    stream.beats = wheel[seconds % wheel.length]!.add(stream)
+    stream.wheelSlot = wheel[seconds % wheel.length]!.add(stream)
     streams.set(socket, stream)
     metrics.streamsOpen.inc()
     socket.on('close', removeClosed)
@@ -134,7 +134,7 @@ export function createEventStreams(options: {
     metrics.streamsOpen.dec()
     metrics.streamEnds.inc({ reason })
     hub.unsubscribe(stream.subscription!)
-    stream.beats?.delete(stream)
+    stream.wheelSlot?.delete(stream)
     const ofSession = bySession.get(stream.sessionId)
     ofSession?.splice(ofSession.indexOf(stream), 1)
     if (ofSession?.length === 0) bySession.delete(stream.sessionId)
@@ -150,12 +150,12 @@ export function createEventStreams(options: {
     for (const stream of wheel[seconds % wheel.length]!) {
       const { subscription, socket } = stream
       if (clock.now() >= stream.endsAt) end(stream, 'age')
-      // Without a core behind it a heartbeat would be a lie.
+      // A heartbeat claims that the position is current. Without a core that is unknown.
       else if (subscription?.attached) write(socket!, encodeHeartbeat(subscription.position))
     }
   }
 
-  /** What is written in one turn goes to the kernel together. */
+  /** Corks the socket, so that all writes of one turn of the event loop are sent together. */
   function write(socket: Socket, bytes: Buffer | string): void {
     if (socket.writableEnded || socket.destroyed) return
     if (socket.writableCorked === 0) {
@@ -163,11 +163,11 @@ export function createEventStreams(options: {
       process.nextTick(uncork, socket)
     }
     socket.write(bytes)
-    if (socket.writableLength > config.STREAM_UNSENT_MAX_BYTES) setImmediate(cutIfSlow, socket)
+    if (socket.writableLength > config.STREAM_UNSENT_MAX_BYTES) setImmediate(destroyIfSlow, socket)
   }
 
-  // A turn later, since what was written in one turn goes to the kernel at its end.
-  function cutIfSlow(socket: Socket): void {
+  // Runs one turn later, after the corked bytes were sent.
+  function destroyIfSlow(socket: Socket): void {
     if (socket.writableLength <= config.STREAM_UNSENT_MAX_BYTES) return
     slow.add(socket)
     socket.destroy()
@@ -183,14 +183,14 @@ export function createEventStreams(options: {
           socket: undefined,
           sessionId: '',
           endsAt: 0,
-          beats: undefined,
+          wheelSlot: undefined,
         }
         opening.add(stream)
         const subscription = hub.subscribe({ credentials, start, sink, reader: stream })
         stream.subscription = subscription
         reply.raw.once('close', () => {
           if (stream.opening === undefined) return
-          // The browser left before the core had answered.
+          // The browser disconnected before the core answered.
           stream.opening = undefined
           opening.delete(stream)
           hub.unsubscribe(subscription)
@@ -215,7 +215,7 @@ export function createEventStreams(options: {
   }
 }
 
-/** A stream takes the rest of its connection, so a request behind it could not be answered. */
+/** A stream takes over its connection, so a later request on it could not be answered. */
 const pipelined = () =>
   new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'pipelining' }], closesConnection: true })
 

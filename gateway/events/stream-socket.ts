@@ -4,17 +4,17 @@ import type { Socket } from 'node:net'
 const streamSockets = new WeakSet<Socket>()
 
 /**
- * Takes the connection of a request whose answer goes on for half an hour. To Node and Fastify the answer is done: they
- * let go of the request, the response, its headers and its logger, which are most of what an open stream would hold.
- * The body now lasts as long as the connection, and what else the client sends on it is dropped. Undefined where the
- * client has gone. The caller makes sure that no other request waits on the connection.
+ * Detaches the connection from its request, to save memory on streams that stay open for long. Node
+ * and Fastify see a finished answer and free the request, the response, headers and logger. The
+ * body ends with the connection. Further bytes of the client are dropped. Returns undefined if the
+ * client has disconnected. The caller must ensure that no other request waits on the connection.
  */
 export function takeSocket(response: ServerResponse): Socket | undefined {
   const { socket } = response
   if (socket === null || socket.destroyed) return undefined
   streamSockets.add(socket)
   response.emit('finish')
-  // Those of the keep-alive that would follow, and of the parser.
+  // Removes the keep-alive timeout and the listener of the parser.
   socket.setTimeout(0)
   socket.removeAllListeners('data')
   socket.on('data', drop)
@@ -23,12 +23,12 @@ export function takeSocket(response: ServerResponse): Socket | undefined {
 
 function drop(): void {}
 
-/** Whether the connection carries an event stream now. */
+/** Whether the connection carries an event stream. */
 export function isStreamSocket(socket: Socket): boolean {
   return streamSockets.has(socket)
 }
 
-/** Status line and headers of an answer that ends with its connection. */
+/** Encodes status line and headers of an answer that ends with its connection. */
 export function encodeHead(headers: Record<string, unknown>, now: number): string {
   const lines = Object.entries({ ...headers, date: new Date(now).toUTCString(), connection: 'close' }).map(
     ([name, value]) => {

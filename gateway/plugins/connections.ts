@@ -7,13 +7,17 @@ import { rawAnswer } from './raw-answer.ts'
 import { isAnswering } from './request-queue.ts'
 
 const CHECK_MS = 1_000
-/** Checks that a connection survives after the gateway has ended it: time to read the last bytes. */
+/**
+ * Checks until an ended connection is destroyed. They give the client time to read the last bytes.
+ */
 const CHECKS_AFTER_END = 3
-/** Refused connections of one address that may read their answer. Those beyond are destroyed at once. */
+/** Refused connections per address that get an answer. Further ones are destroyed at once. */
 const REFUSED_MAX = 10
-/** How long a stopping gateway waits for clients: for the rest of a request, or for the end of their side. */
+/** How long a stopping gateway waits for clients to finish a request or to close. */
 const STOP_CLIENTS_MS = 2_000
-/** How long it waits for answers that are being made. Less than the grace of the process. */
+/**
+ * How long a stopping gateway waits for its own answers. Less than the grace time of the process.
+ */
 const STOP_ANSWERS_MS = 8_000
 
 interface AddressCount {
@@ -22,22 +26,22 @@ interface AddressCount {
   refused: number
 }
 
-/** An open connection. There are thousands, so each has no function of its own. */
+/** An open connection. There are thousands, so a connection holds no closures. */
 interface Connection {
-  /** Checks since its end. */
+  /** Checks since the gateway ended it. */
   checks: number
   kind: 'accepted' | 'refused'
   count: AddressCount | undefined
 }
 
 /**
- * Bounds how many connections there are and how long they last.
+ * Limits the number and lifetime of connections.
  *
- * - One more than `perAddress` of an address is answered `RateLimited`, before anything of it is read.
- * - A connection that the gateway has ended is destroyed within 5 s, even if the client keeps its side open.
- * - A stopping gateway ends within 10 s, whatever its clients do.
+ * - Above `perAddress` connections of an address, a new one gets `RateLimited` before it is read.
+ * - An ended connection is destroyed within 5 s, even if the client keeps its side open.
+ * - A stopping gateway ends within 10 s, even if clients do not.
  *
- * @param options.perAddress undefined where a trusted proxy holds the connections
+ * @param options.perAddress undefined behind a trusted proxy, whose address all connections share
  */
 export function boundConnections(
   app: FastifyInstance,
@@ -49,7 +53,7 @@ export function boundConnections(
   const byAddress = new Map<string, AddressCount>()
   let cancelTimers = () => {}
 
-  // In place of the HTTP server's own listener, which begins to read.
+  // Replaces the listener of the HTTP server, which starts reading at once.
   const accept = server.listeners('connection')
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
@@ -80,7 +84,7 @@ export function boundConnections(
   function refuse(socket: Socket, { refused }: AddressCount): void {
     socket.on('error', () => socket.destroy())
     if (refused > REFUSED_MAX) socket.destroy()
-    // Unread bytes would make the end a reset, which takes the answer from the client.
+    // Unread bytes would turn the close into a reset, and the client would lose the answer.
     else socket.resume().end(rawAnswer(new GatewayError('RateLimited', { retryAfter: 1 })))
   }
 
@@ -92,7 +96,7 @@ export function boundConnections(
     }
   }
 
-  function destroyOpen(except: (socket: Socket) => boolean = () => false): void {
+  function destroyConnections(except: (socket: Socket) => boolean = () => false): void {
     for (const socket of open.keys()) if (!except(socket)) socket.destroy()
   }
 
@@ -101,8 +105,8 @@ export function boundConnections(
   })
   app.addHook('preClose', async () => {
     cancelTimers()
-    const cancelFirst = clock.after(STOP_CLIENTS_MS, () => destroyOpen(isAnswering))
-    const cancelLast = clock.after(STOP_ANSWERS_MS, destroyOpen)
+    const cancelFirst = clock.after(STOP_CLIENTS_MS, () => destroyConnections(isAnswering))
+    const cancelLast = clock.after(STOP_ANSWERS_MS, destroyConnections)
     cancelTimers = () => {
       cancelFirst()
       cancelLast()

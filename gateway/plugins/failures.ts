@@ -3,7 +3,7 @@ import { type GatewayError, type PublicErrorCode, toGatewayError } from '../erro
 import type { GatewayMetrics } from '../metrics.ts'
 import { dropBody } from '../request-body.ts'
 
-/** The grant or its session is at its end. */
+/** Errors after which the grant is no longer valid. */
 const GRANT_ENDING_CODES: ReadonlySet<PublicErrorCode> = new Set([
   'GrantInvalid',
   'OriginMismatch',
@@ -15,14 +15,15 @@ const GRANT_ENDING_CODES: ReadonlySet<PublicErrorCode> = new Set([
   'ConnectionDisabled',
 ])
 
-/** Answers every failure of every route with the safe envelope (specification, section 2.5). */
+/** Answers every failure with the error envelope (specification, section 2.5). */
 export function answerFailures(app: FastifyInstance, bodyLimit: number, metrics: GatewayMetrics): void {
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const failure = await earliestFailure(toGatewayError(error), request)
     if (GRANT_ENDING_CODES.has(failure.code)) request.visitor?.forget()
     metrics.failures.inc({ code: failure.code })
     if (failure.rule.httpStatus >= 500) logFailure(failure, request)
-    // Fastify closes the connection of a body it did not read; this one is read, or dropped, to its end.
+    // Fastify closes the connection if the body was not read. `dropBody` reads it, so it can stay
+    // open.
     const limit = request.routeOptions.config.bodyMaxBytes ?? bodyLimit
     const isWhole = await dropBody(request.raw, limit)
     if (isWhole && !failure.details.closesConnection) reply.removeHeader('connection')
@@ -31,7 +32,7 @@ export function answerFailures(app: FastifyInstance, bodyLimit: number, metrics:
   })
 }
 
-/** The envelope, its status and the headers that go with it. */
+/** Sends the envelope with its status and headers. */
 export function sendFailure(failure: GatewayError, reply: FastifyReply): FastifyReply {
   const { httpStatus } = failure.rule
   reply.code(httpStatus).header('content-type', 'application/json').header('cache-control', 'no-store')
@@ -44,12 +45,13 @@ export function sendFailure(failure: GatewayError, reply: FastifyReply): Fastify
 }
 
 /**
- * A check of the gateway's own comes after those of the session. Where it fails on the strength of an authorisation
- * that is no longer fresh, a core is asked once more, so that a dead session is told so and not of its broken body.
+ * Session errors come before errors of later checks, but the cached authorisation may be outdated.
+ * So if a check of the gateway fails, a core confirms the session first: an ended session gets its
+ * own error and not, say, `ValidationFailed`.
  */
 async function earliestFailure(failure: GatewayError, request: FastifyRequest): Promise<GatewayError> {
-  const late = failure.details.decidedBy !== 'core' && failure.rule.httpStatus < 500
-  if (!late || !request.visitor) return failure
+  const isLocal = failure.details.decidedBy !== 'core' && failure.rule.httpStatus < 500
+  if (!isLocal || !request.visitor) return failure
   return request.visitor.confirm().then(() => failure, toGatewayError)
 }
 
@@ -59,7 +61,7 @@ function logFailure(failure: GatewayError, request: FastifyRequest): void {
     return
   }
   const cause = failure.cause instanceof Error ? failure.cause : undefined
-  // The message of a foreign error may quote what was sent; its name, code and stack's lines may not.
+  // The message of a library error may quote the request. Name, code and stack frames do not.
   const where = cause?.stack
     ?.split('\n')
     .filter((line) => line.startsWith('    at '))

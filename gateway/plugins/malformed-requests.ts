@@ -5,21 +5,21 @@ import { isStreamSocket } from '../events/stream-socket.ts'
 import { rawAnswer } from './raw-answer.ts'
 import { answerLast } from './request-queue.ts'
 
-/** Answers what Node's parser refuses before there is a request: broken HTTP, overlong headers, a request too slow. */
+/** Answers requests that Node's parser rejects: malformed HTTP, oversized headers, timeouts. */
 export function answerMalformedRequest(error: NodeJS.ErrnoException, socket: Socket): void {
-  // The parser still waits for the rest of a request that began before the stream took the connection.
+  // The parser still times a request that began before the stream took over the connection.
   if (isStreamSocket(socket) && error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return
   if (error.code === 'ECONNRESET' || isStreamSocket(socket)) socket.destroy()
-  // Destroying an ended connection now could take the answer from a client that still sends.
+  // An ended connection is not destroyed: a client that still sends could lose the answer.
   else if (!socket.writableEnded) answerLast(socket, rawAnswer(malformed(error.code)))
 }
 
-/** Hands to the routes what Node would otherwise answer itself, without an envelope. */
+/** Gives the gateway the requests that Node would otherwise answer without an envelope. */
 export function takeOverNodeAnswers(app: FastifyInstance): void {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.server.on('connect', (_request, socket: Socket) => {
     socket.on('error', () => socket.destroy())
-    // Node no longer reads. Without reading, the end of the client's side is not seen.
+    // Node stops reading here. Without reading, the gateway would not see the client close.
     socket.resume()
     answerLast(socket, rawAnswer(new GatewayError('MethodNotAllowed', { allow: ['GET', 'POST'] })))
   })

@@ -2,7 +2,7 @@ import { correlationIdOf } from '../correlation.ts'
 import type { GatewayError } from '../errors.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 
-/** A failure as bytes, for a connection on which there is no request to reply to. */
+/** Encodes a failure for a connection without a parsed request. */
 export function rawAnswer(failure: GatewayError): string {
   const correlationId = correlationIdOf({ headers: {} })
   const body = JSON.stringify(failure.envelope(correlationId))

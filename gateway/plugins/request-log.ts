@@ -1,6 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 
-/** One line a request: what was called and how it went; no URL, header or body. A stream’s line comes when it has begun. */
+/**
+ * Logs one line per request with route, status and duration, but no URL, header or body. A stream
+ * is logged when it begins.
+ */
 export function logRequests(app: FastifyInstance): void {
   app.addHook('onResponse', (request, reply, done) => {
     const { method, routeOptions } = request

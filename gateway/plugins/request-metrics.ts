@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { GatewayMetrics } from '../metrics.ts'
 
-/** Counts each request at its end, and measures those that are no stream. */
+/** Counts each request at its end, and measures its duration unless it is a stream. */
 export function countRequests(app: FastifyInstance, metrics: GatewayMetrics): void {
   app.addHook('onResponse', (request, reply, done) => {
     const { method, routeOptions } = request

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Requests of one connection that may wait for the answer before theirs. One more closes the connection. */
+/** Pipelined requests that may wait per connection. One more closes the connection. */
 const WAITING_MAX = 100
 
 interface Exchange {
@@ -9,19 +9,20 @@ interface Exchange {
   response: ServerResponse
 }
 
-/** The requests of one connection, in the order in which they arrived. */
+/** The requests of one connection in order of arrival. */
 interface Queue {
   current: Exchange | undefined
   waiting: Exchange[]
-  /** Bytes of an answer without a request, after which the connection ends. */
+  /** Final bytes to send after the queued answers, before the connection ends. */
   lastAnswer: string | undefined
 }
 
 const queues = new WeakMap<Socket, Queue>()
 
 /**
- * Starts a request only when the one before it on the same connection is answered (RFC 9112, section 9.3.2). A request
- * behind an answer that closes the connection is never started, so it has no effect.
+ * Starts a request only after the previous one on the same connection is answered (RFC 9112,
+ * section 9.3.2). A request behind an answer that closes the connection never starts, so it has no
+ * effect.
  */
 export function queueRequests(server: Server): void {
   const handlers = server.listeners('request')
@@ -45,7 +46,8 @@ export function queueRequests(server: Server): void {
       return
     }
     const { request, response } = queue.current
-    // Node's parser drops the bytes behind a request for an upgrade, though it is answered like any other.
+    // Node's parser drops the bytes after an upgrade request, so the connection cannot be kept
+    // alive.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     response.once('close', () => startNext(socket, queue))
     for (const handle of handlers) handle.call(server, request, response)
@@ -53,8 +55,8 @@ export function queueRequests(server: Server): void {
 }
 
 /**
- * Answers what is no request, in its turn, and ends the connection. A request whose bytes have not all arrived is not
- * answered by its route any more: this answer is its own.
+ * Sends a final answer after the queued answers, then ends the connection. It also replaces the
+ * answer of a request whose body has not fully arrived.
  */
 export function answerLast(socket: Socket, answer: string): void {
   const queue = queues.get(socket)
@@ -65,13 +67,13 @@ export function answerLast(socket: Socket, answer: string): void {
   else socket.end(answer)
 }
 
-/** Whether the connection has something to answer after the request that is being answered. */
+/** Whether further requests or a final answer are queued behind the current request. */
 export function hasMoreToAnswer(socket: Socket): boolean {
   const queue = queues.get(socket)
   return queue !== undefined && (queue.waiting.length > 0 || queue.lastAnswer !== undefined)
 }
 
-/** Whether a request that has arrived whole waits for its answer, and not for its client. */
+/** Whether a completely received request still waits for its answer. */
 export function isAnswering(socket: Socket): boolean {
   const current = queues.get(socket)?.current
   return current?.request.complete === true && !current.response.writableEnded

@@ -8,10 +8,11 @@ declare module 'fastify' {
 }
 
 /**
- * One span a request, an event stream's until it has begun. It goes on with the trace that the request names only where a proxy is
- * trusted: anybody else could choose what is kept.
+ * Creates one span per request. The span of an event stream ends when the stream begins. An
+ * incoming `traceparent` is used only behind a trusted proxy: otherwise any client could force
+ * sampling.
  */
-export function traceRequests(app: FastifyInstance, { believed }: { believed: boolean }): void {
+export function traceRequests(app: FastifyInstance, { trustTraceparent }: { trustTraceparent: boolean }): void {
   app.decorateRequest('trace', null)
   app.addHook('onRequest', (request, _reply, done) => {
     const { method, routeOptions, headers } = request
@@ -19,11 +20,11 @@ export function traceRequests(app: FastifyInstance, { believed }: { believed: bo
     request.trace = beginSpan(`${method} ${route}`, {
       kind: SpanKind.SERVER,
       attributes: { 'http.request.method': method, 'http.route': route, 'service.correlation_id': request.id },
-      parent: contextOf(believed && typeof headers.traceparent === 'string' ? headers.traceparent : undefined),
+      parent: contextOf(trustTraceparent && typeof headers.traceparent === 'string' ? headers.traceparent : undefined),
     })
     request.trace.within(done)
   })
-  // The events of a body that was read do not belong to the span's context.
+  // Events of the body stream run outside the context of the span, so enter it again.
   app.addHook('preValidation', (request, _reply, done) => {
     if (request.trace) request.trace.within(done)
     else done()

@@ -2,21 +2,21 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import createRouter from 'find-my-way'
 import { GatewayError } from '../errors.ts'
 
-/** Longest value of a path's parameter, of every router. */
+/** Longest value of a path parameter. */
 export const PARAM_MAX_LENGTH = 128
-/** The router takes a path for each method; here it only finds the path. */
+/** The router needs a method, but is used here to match paths only. */
 const ANY_METHOD = 'GET'
 
 /**
- * Answers paths and methods that no route here serves: `NotFound`, or `MethodNotAllowed` with `Allow`.
+ * Answers unknown paths with `NotFound` and unknown methods with `MethodNotAllowed` and `Allow`.
  *
- * @param before runs first; if it sends an answer, that is the answer
+ * @param before runs first and may send the answer itself
  */
 export function answerUnknownRoutes(
   app: FastifyInstance,
   before: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> = async () => {},
 ): void {
-  // The router of Fastify, so that both read a path in the same way: encoded letters, dots, slashes.
+  // The router of Fastify, so that both parse encoded letters, dots and slashes alike.
   const router = createRouter({ maxParamLength: PARAM_MAX_LENGTH })
   const methodsOf = new Map<string, Set<string>>()
 
@@ -27,7 +27,7 @@ export function answerUnknownRoutes(
     methodsOf.set(url, methods)
   })
 
-  // In the first hook and not in the handler: before the handler a body would be read and checked.
+  // In a hook and not in the handler, which would run after the body is read and validated.
   app.addHook('onRequest', async (request, reply) => {
     if (!request.is404) return
     await before(request, reply)

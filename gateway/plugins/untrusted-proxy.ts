@@ -1,7 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 
-/** Warns once when a proxy seems to be in front that is not trusted. All visitors then share one address, and its limits. */
-export function warnOfProxy(app: FastifyInstance): void {
+/**
+ * Warns once if requests seem to come through an untrusted proxy. All visitors then share the rate
+ * limits of one address.
+ */
+export function warnOfUntrustedProxy(app: FastifyInstance): void {
   let warned = false
   app.addHook('onRequest', (request, _reply, done) => {
     if (!warned && request.headers['x-forwarded-for'] !== undefined) {

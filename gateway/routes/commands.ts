@@ -20,13 +20,16 @@ import { markReplayed } from './sessions.ts'
 
 interface CommandDeps extends Pick<RouteDeps, 'core'> {
   screenshotMaxBytes: number
-  /** Longest that an upload may take, its arrival among it. */
+  /** Longest duration of an upload, including the time to receive it. */
   uploadDeadlineMs: number
 }
 
 const DECISION_ERRORS: PublicErrorCode[] = ['CommandNotFound', 'CommandAlreadyResolved', 'CommandExpired']
 
-/** POST /commands/navigation/…/acknowledgements, /commands/screenshots/…/acknowledgements, /commands/screenshots/…/upload */
+/**
+ * POST /commands/navigation/…/acknowledgements, /commands/screenshots/…/acknowledgements,
+ * /commands/screenshots/…/upload
+ */
 export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) => {
   const { core } = deps
 
@@ -35,8 +38,9 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
     {
       schema: {
         operationId: 'acknowledgeNavigation',
-        summary: 'Tell what became of a navigation',
-        description: 'What the visitor decided, then how it went. The same outcome again gets the same answer.',
+        summary: 'Report the outcome of a navigation',
+        description:
+          'First the decision of the visitor, then the result. A repeat of the same outcome gets the same answer.',
         tags: ['Commands'],
         params: CommandParams,
         body: NavigationAcknowledgementBody,
@@ -61,8 +65,8 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
     {
       schema: {
         operationId: 'acknowledgeScreenshot',
-        summary: 'Tell whether the visitor consents to a screenshot',
-        description: 'A granted consent is answered with what may be uploaded, and until when.',
+        summary: 'Report whether the visitor consents to a screenshot',
+        description: 'After a granted consent the answer has the terms of the upload.',
         tags: ['Commands'],
         params: ScreenshotParams,
         body: ScreenshotAcknowledgementBody,
@@ -83,14 +87,14 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
         contentTypes: upload.contentTypes,
         expiresAt: timeOf(upload.expiresAt),
       }
-      return { requestId, state, ...(terms && { upload: terms }) }
+      return { requestId, state, upload: terms }
     },
   )
 
   await app.register(uploadRoute, deps)
 }
 
-/** In a scope of its own, since its body is read by nobody but the handler. */
+/** A separate scope without body parsers: the handler streams the body itself. */
 const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) => {
   const { core, screenshotMaxBytes, uploadDeadlineMs } = deps
   app.removeAllContentTypeParsers()
@@ -106,7 +110,7 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
         operationId: 'uploadScreenshot',
         summary: 'Upload a screenshot',
         description:
-          'After a granted consent. The leading bytes must agree with the type. An upload that breaks off leaves nothing: send it again with the same key.',
+          'Needs a granted consent. The leading bytes must match the type. An incomplete upload stores nothing: send it again with the same key.',
         tags: ['Commands'],
         params: ScreenshotParams,
         querystring: NoQuery,
@@ -124,7 +128,7 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
     async (request, reply) => {
       const { credentials } = visitorOf(request)
       const { 'content-type': contentType, 'content-length': length } = request.headers
-      // The check of content types lets it pass only where there is no body.
+      // The check of content types accepts a missing type only without a body.
       if (contentType === undefined)
         throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'type' }] })
       const header = {
@@ -132,7 +136,7 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
         credentials,
         contentType: mediaTypeOf(contentType),
         idempotencyKey: idempotencyKeyOf(request),
-        ...(length === undefined ? {} : { byteLength: BigInt(length) }),
+        byteLength: length === undefined ? undefined : BigInt(length),
       }
       const body = readChunks(request.raw, screenshotMaxBytes)
       async function* parts() {
@@ -142,7 +146,7 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
           sent += value.length
           yield { part: { case: 'chunk', value } } as const
         }
-        // Without it the core keeps nothing: a call ends in the same way when the browser has gone.
+        // Marks a complete upload. Without this part the core stores nothing.
         if (body.isWhole()) yield { part: { case: 'end', value: { byteLength: BigInt(sent) } } } as const
       }
       try {
@@ -153,7 +157,7 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
         markReplayed(reply, replayed)
         return reply.code(201).send({ requestId, state, byteLength, sha256 })
       } catch (error) {
-        // To the core a broken body is a call without an end.
+        // If the body was incomplete, its error explains the failed call.
         throw body.failure() ?? error
       } finally {
         body.stop()

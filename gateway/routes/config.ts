@@ -15,8 +15,7 @@ export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { 
       schema: {
         operationId: 'getConfig',
         summary: 'Read the public configuration',
-        description:
-          'What a page may know before there is a session: looks, capabilities and bounds of the installation.',
+        description: 'Appearance, capabilities and limits of the installation. Needs no session.',
         tags: ['Bootstrap'],
         params: ConfigParams,
         querystring: NoQuery,
@@ -42,7 +41,7 @@ export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { 
   )
 }
 
-/** Whether the browser has this very answer already (RFC 9110, section 13.1.2: compared weakly). */
+/** Whether the browser has this answer already (weak comparison, RFC 9110, section 13.1.2). */
 function matches(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false
   return ifNoneMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
@@ -50,7 +49,8 @@ function matches(ifNoneMatch: string | undefined, etag: string): boolean {
 
 function toAnswer(config: WidgetConfig): WidgetConfigAnswer {
   const { appearance, capabilities, consent, limits, realtime } = config
-  if (!appearance || !capabilities || !consent || !limits || !realtime) throw new Error('the core left out a part')
+  if (!appearance || !capabilities || !consent || !limits || !realtime)
+    throw new Error('the configuration from the core is incomplete')
   const { $typeName: _appearance, ...look } = appearance
   return {
     contract: CONTRACT,
@@ -69,8 +69,8 @@ function toAnswer(config: WidgetConfig): WidgetConfigAnswer {
       messageRetryRoute: capabilities.messageRetryRoute ?? false,
     },
     forms: {
-      ...(config.forms?.preChat && { preChat: toForm(config.forms.preChat) }),
-      ...(config.forms?.offline && { offline: toForm(config.forms.offline) }),
+      preChat: config.forms?.preChat && toForm(config.forms.preChat),
+      offline: config.forms?.offline && toForm(config.forms.offline),
     },
     consent,
     availability: { online: config.online },

@@ -30,7 +30,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { s
   )
 }
 
-/** Malformed ones are the core's to judge: it answers them with `replay.reset.required`. */
+/** Passes malformed ids to the core, which answers them with `replay.reset.required`. */
 function lastEventId(headers: Record<string, string | string[] | undefined>): string | undefined {
   const given = headers['last-event-id']
   if (given === undefined) return undefined

@@ -12,18 +12,18 @@ const forms = [
     form: FormKind.PRE_CHAT,
     advertisedBy: 'preChatForm',
     operationId: 'submitPreChatForm',
-    summary: 'Submit the form before a conversation',
+    summary: 'Submit the pre-chat form',
   },
   {
     path: '/forms/offline',
     form: FormKind.OFFLINE,
     advertisedBy: 'offlineForm',
     operationId: 'submitOfflineForm',
-    summary: 'Submit the form while nobody is there',
+    summary: 'Submit the offline form',
   },
 ] as const
 
-/** POST /forms/pre-chat, /forms/offline: where the installation advertises them. */
+/** POST /forms/pre-chat, /forms/offline, for installations that advertise them. */
 export const formRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
   for (const { path, form, advertisedBy, operationId, summary } of forms) {
     app.post(
@@ -33,7 +33,7 @@ export const formRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { co
           operationId,
           summary,
           description:
-            'The fields are those of the config’s `forms`; each wrong one is named in `issues`. A lead is captured from them.',
+            'The fields are those of `forms` in the configuration. `issues` lists each invalid one. A lead is captured from them.',
           tags: ['Forms'],
           body: SubmitFormBody,
           querystring: NoQuery,

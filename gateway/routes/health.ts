@@ -1,9 +1,9 @@
 import type { FastifyPluginAsync } from 'fastify'
-import type { Core } from '../core/core.ts'
+import type { CoreClients } from '../core/core-clients.ts'
 import { unavailable } from '../errors.ts'
 
-/** GET /livez: the process answers. GET /readyz: a core answers, too. */
-export const healthRoutes: FastifyPluginAsync<{ core: Core }> = async (app, { core }) => {
+/** GET /livez: the process runs. GET /readyz: a core answers as well. */
+export const healthRoutes: FastifyPluginAsync<{ core: CoreClients }> = async (app, { core }) => {
   app.get('/livez', async (_request, reply) => {
     reply.header('cache-control', 'no-store')
     return { status: 'ok' }

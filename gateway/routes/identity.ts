@@ -17,9 +17,9 @@ export const identityRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, 
     {
       schema: {
         operationId: 'identifyVisitor',
-        summary: 'Say who the visitor is',
+        summary: 'Identify the visitor',
         description:
-          'With an assertion that the host’s backend has signed. Go on with the session of the answer. An anonymous session, or one of another subject, is closed and its grant is dead; the same subject again keeps the session. A repeat with the same key gets the same answer, with the dead grant too. A failed assertion changes nothing.',
+          'Takes an assertion that the host’s backend has signed. Continue with the session of the answer. An anonymous session, or one of another subject, is closed and its grant ends; the same subject keeps its session. A repeat with the same key gets the same answer, even though the grant has ended. A failed assertion changes nothing.',
         tags: ['Identity'],
         body: IdentifyBody,
         querystring: NoQuery,
@@ -53,7 +53,7 @@ export const identityRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, 
         operationId: 'clearIdentity',
         summary: 'Log the visitor out',
         description:
-          'Without a body. The session is closed, and the answer is a new anonymous one with a new conversation. An anonymous session is given back as it is.',
+          'Takes no body. Closes the session and answers with a new anonymous one with a new conversation. An anonymous session is returned unchanged.',
         tags: ['Identity'],
         querystring: NoQuery,
         response: Answers({ 200: SessionAnswer }),
@@ -76,7 +76,7 @@ function toAnswer(
   visitor: Visitor,
   reply: FastifyReply,
 ): SessionAnswer {
-  // Another session has taken its place: the grant that was shown is dead.
+  // A new session replaced the old one, so the grant of the request is no longer valid.
   if (session?.sessionId !== visitor.sessionId) visitor.forget()
   markReplayed(reply, replayed)
   return toSessionAnswer(session)

@@ -4,7 +4,7 @@ import { type DeliveryAttempt, DeliveryStatus, ResponseClass } from '#proto/lead
 import { requireContentType } from '../checks/content-type.ts'
 import { refuseUrlCredentials } from '../checks/url-credentials.ts'
 import { operatorAuthorization } from '../checks/workspace-session.ts'
-import type { Core } from '../core/core.ts'
+import type { CoreClients } from '../core/core-clients.ts'
 import { operatorError, type PublicErrorCode } from '../errors.ts'
 import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
 import { Answers, NoQuery } from '../schemas/fields.ts'
@@ -22,13 +22,13 @@ export const LEADS_PREFIX = '/api/leads'
 const DECIDED_BY_CORE: PublicErrorCode[] = ['SubscriptionDisabled', 'IdempotencyConflict']
 
 /**
- * The two public routes of lead delivery (specification, section 4.2), for backends with a workspace session. Pages have
- * no business here: no CORS, and neither `Origin` nor the widget's version is asked for.
+ * The public routes of lead delivery (specification, section 4.2), for backends with a workspace
+ * session. They are not for browsers: no CORS, and no check of `Origin` or the widget version.
  */
-export const leadRoutes: FastifyPluginAsyncTypebox<{ core: Core; checkRate: preHandlerAsyncHookHandler }> = async (
-  app,
-  { core, checkRate },
-) => {
+export const leadRoutes: FastifyPluginAsyncTypebox<{
+  core: CoreClients
+  checkRate: preHandlerAsyncHookHandler
+}> = async (app, { core, checkRate }) => {
   answerUnknownRoutes(app)
   app.addHook('onRequest', async (_request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -47,7 +47,7 @@ export const leadRoutes: FastifyPluginAsyncTypebox<{ core: Core; checkRate: preH
         operationId: 'createDeliveryAttempt',
         summary: 'Send a lead to a subscription’s destination',
         description:
-          'One logical operation: a repeat of the `idempotencyKey` with the same input answers 200 with the attempt that it made.',
+          'Idempotent: a repeat of the `idempotencyKey` with the same input answers 200 with the attempt of the first call.',
         tags: ['Leads'],
         params: LeadParams,
         querystring: NoQuery,
@@ -74,9 +74,9 @@ export const leadRoutes: FastifyPluginAsyncTypebox<{ core: Core; checkRate: preH
     {
       schema: {
         operationId: 'retryDeliveryAttempt',
-        summary: 'Try a delivery again, at once',
+        summary: 'Retry a delivery at once',
         description:
-          'A new attempt of the same delivery; a pending automatic one is replaced. A repeat of the `idempotencyKey` answers 200 with the attempt that it made.',
+          'Creates a new attempt of the same delivery and replaces a pending automatic one. A repeat of the `idempotencyKey` answers 200 with the attempt of the first call.',
         tags: ['Leads'],
         params: AttemptParams,
         querystring: NoQuery,
@@ -99,7 +99,7 @@ export const leadRoutes: FastifyPluginAsyncTypebox<{ core: Core; checkRate: preH
   )
 }
 
-/** Options of a call to a core in the operator's own name. */
+/** Options of a call to a core with the workspace session of the operator. */
 function operatorOptions(request: FastifyRequest) {
   return { headers: { 'x-correlation-id': request.id, authorization: operatorAuthorization(request) } }
 }
@@ -109,7 +109,7 @@ function asOperator(error: unknown): never {
 }
 
 function toAnswer(attempt: DeliveryAttempt | undefined) {
-  if (attempt === undefined) throw new Error('the core left out the attempt')
+  if (attempt === undefined) throw new Error('the answer of the core has no attempt')
   const { attemptId, deliveryId, leadId, subscriptionId, attemptNumber, responseClass, nextRetryAt } = attempt
   return {
     attemptId,

@@ -15,7 +15,7 @@ import { timeOf, toAdvisory, toUint32 } from './proto-values.ts'
 import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 import { markReplayed } from './sessions.ts'
 
-/** CRLF and CR become LF before a message's body is measured. */
+/** Converts CRLF and CR to LF before the body is validated. */
 const useLineFeeds: preValidationHookHandler = (request, _reply, done) => {
   const sent = request.body as { body?: unknown } | null | undefined
   if (typeof sent?.body === 'string') sent.body = sent.body.replace(/\r\n?/g, '\n')
@@ -34,7 +34,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         operationId: 'sendMessage',
         summary: 'Send a message',
         description:
-          'One logical operation, however often it is sent: a repeat with the same input gets the first answer again. By the time of the answer the message survives the loss of any process.',
+          'Idempotent: a repeat with the same input gets the first answer again. When it is answered, the message is stored durably.',
         tags: ['Messages'],
         body,
         querystring: NoQuery,
@@ -56,9 +56,9 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       preValidation: useLineFeeds,
       schema: {
         operationId: 'retryMessage',
-        summary: 'Send a message again, by its name',
+        summary: 'Send a message again by its operation id',
         description:
-          'The same as sending it again with `POST /messages`, for installations whose `messageRetryRoute` is on: the first answer, or the message is sent now.',
+          'The same as a repeat of `POST /messages`, for installations with `messageRetryRoute`: returns the first answer, or sends the message now.',
         tags: ['Messages'],
         params: RetryParams,
         body,
@@ -130,7 +130,7 @@ function toAccepted(accepted: AcceptedMessage): SendMessageAnswer {
 }
 
 function toAnswer(message: Message): MessageAnswer {
-  if (message.author === undefined) throw new Error('the core left out the author')
+  if (message.author === undefined) throw new Error('a message from the core has no author')
   const { kind, displayName, avatarUrl } = message.author
   return {
     messageId: message.messageId,

@@ -12,13 +12,13 @@ export const pageContextRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (ap
     {
       schema: {
         operationId: 'reportPageContext',
-        summary: 'Tell where the visitor is',
+        summary: 'Report the page of the visitor',
         description:
-          'Operators see the latest one. No value is refused: what cannot be read is dropped. With an `Idempotency-Key` it counts once, so that a late repeat does not overwrite a newer page.',
+          'Operators see the latest one. No value is rejected: invalid ones are dropped. With an `Idempotency-Key` it counts once, so that a late repeat does not overwrite a newer page.',
         tags: ['Session'],
         body: PageContext(bounds),
         querystring: NoQuery,
-        response: Answers({ 204: Type.Null({ description: 'It is kept.' }) }),
+        response: Answers({ 204: Type.Null({ description: 'The page context is stored.' }) }),
       },
       config: { scoped: true, idempotent: 'optional', rate: 'calls' },
     },
@@ -29,7 +29,7 @@ export const pageContextRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (ap
         {
           credentials,
           pageContext: toPageContext(request.body),
-          ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
+          idempotencyKey: typeof key === 'string' ? key : undefined,
         },
         callOptions(request),
       )

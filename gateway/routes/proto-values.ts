@@ -5,25 +5,27 @@ import type { PageContext } from '../schemas/fields.ts'
 
 const UINT32_MAX = 0xffff_ffff
 
-/** RFC 3339 in UTC with milliseconds. */
+/** Formats a time in RFC 3339, UTC, with milliseconds. */
 export function timeOf(timestamp: Timestamp | undefined): string {
-  if (timestamp === undefined) throw new Error('the core left out a time')
+  if (timestamp === undefined) throw new Error('the answer of the core has no time')
   return timestampDate(timestamp).toISOString()
 }
 
-/** A sequence as the protos carry it: no log grows past the bound, so a greater one means the same. */
+/**
+ * Caps a sequence at the uint32 of the protos. No log grows beyond it, so the meaning is unchanged.
+ */
 export function toUint32(sequence: number | undefined): number | undefined {
   return sequence === undefined ? undefined : Math.min(sequence, UINT32_MAX)
 }
 
 /**
- * The advisory fields of a body as the protos carry them: without lone surrogates, and without a viewport that is no size.
- * All other repairs are the core's.
+ * Converts the advisory fields of a body. Removes only what the protos cannot carry: lone
+ * surrogates and an invalid viewport. The core repairs everything else.
  */
 export function toAdvisory({ locale, pageContext }: { locale?: string; pageContext?: PageContext }) {
   return {
-    ...(locale === undefined ? {} : { locale: toUnicode(locale) }),
-    ...(pageContext && { pageContext: toPageContext(pageContext) }),
+    locale: locale && toUnicode(locale),
+    pageContext: pageContext && toPageContext(pageContext),
   }
 }
 
@@ -36,9 +38,9 @@ export function toPageContext({
   const [width, height] = [Math.round(viewport?.width ?? -1), Math.round(viewport?.height ?? -1)]
   return {
     url: toUnicode(url),
-    ...(title === undefined ? {} : { title: toUnicode(title) }),
-    ...(referrer === undefined ? {} : { referrer: toUnicode(referrer) }),
-    ...(isUint32(width) && isUint32(height) && { viewport: { width, height } }),
+    title: title && toUnicode(title),
+    referrer: referrer && toUnicode(referrer),
+    viewport: isUint32(width) && isUint32(height) ? { width, height } : undefined,
   }
 }
 

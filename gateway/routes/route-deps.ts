@@ -2,14 +2,14 @@ import type { CallOptions } from '@connectrpc/connect'
 import type { FastifyRequest } from 'fastify'
 import type { Visitor } from '../checks/grant.ts'
 import type { RefusalLimit } from '../checks/refusals.ts'
-import type { Core } from '../core/core.ts'
+import type { CoreClients } from '../core/core-clients.ts'
 import type { EventStreams } from '../events/event-streams.ts'
 import type { Bounds } from '../schemas/fields.ts'
 import type { SendBatcher } from '../send-batcher.ts'
 
-/** What the routes are made of. */
+/** Dependencies of the routes. */
 export interface RouteDeps {
-  core: Core
+  core: CoreClients
   batcher: SendBatcher
   streams: EventStreams
   refusals: RefusalLimit
@@ -21,7 +21,7 @@ export function callOptions(request: FastifyRequest): CallOptions {
   return { headers: { 'x-correlation-id': request.id } }
 }
 
-/** The visitor of a scoped request; the grant check has put it there. */
+/** Returns the visitor that the grant check has set on a scoped request. */
 export function visitorOf(request: FastifyRequest): Visitor {
   if (request.visitor === null) throw new Error('the route is not scoped')
   return request.visitor

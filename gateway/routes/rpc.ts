@@ -21,7 +21,7 @@ import { type OperatorMethod, operatorMethods } from '../rpc/operator-methods.ts
 export const RPC_PREFIX = '/rpc'
 
 const CONTENT_TYPES = ['application/json', 'application/proto', 'application/connect+json', 'application/connect+proto']
-/** Of a request's headers, all that a core gets to see; who else was on the way is nothing that it should believe. */
+/** The only request headers that are forwarded. A core must not trust proxy headers of clients. */
 const REQUEST_HEADERS = [
   'content-type',
   'content-encoding',
@@ -45,8 +45,9 @@ interface RpcDeps {
 }
 
 /**
- * POST /rpc/{service}/{method}: the operators' methods of the internal services, for the console in the browser. Connect
- * protocol only. The workspace session goes on to the core, which alone can verify it and says what it may do.
+ * POST /rpc/{service}/{method}: the operators' methods of the internal services, for the console in
+ * the browser. Connect protocol only. The core verifies the workspace session and authorises the
+ * call.
  */
 export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, cores, budget, checkRate }) => {
   const methods = operatorMethods()
@@ -99,8 +100,8 @@ function methodOf({ params }: FastifyRequest, methods: ReadonlyMap<string, Opera
 }
 
 /**
- * A message in the binary form is one, else `ValidationFailed`. A core's library would call it an internal error, which it
- * is not. Compressed ones and frames are the core's to read.
+ * Rejects a malformed binary message with `ValidationFailed`. A core would answer it with an
+ * internal error. Compressed messages and streams are not checked here.
  */
 function requireMessage({ input }: OperatorMethod, { headers, body }: FastifyRequest): void {
   if (mediaTypeOf(headers['content-type'] ?? '') !== 'application/proto' || headers['content-encoding']) return
@@ -112,8 +113,8 @@ function requireMessage({ input }: OperatorMethod, { headers, body }: FastifyReq
 }
 
 function forward(proxy: CoreProxy, method: OperatorMethod, request: FastifyRequest, reply: FastifyReply) {
-  const gone = new AbortController()
-  reply.raw.once('close', () => gone.abort())
+  const disconnected = new AbortController()
+  reply.raw.once('close', () => disconnected.abort())
   const given = REQUEST_HEADERS.flatMap((name): [string, string][] => {
     const value = request.headers[name]
     return typeof value === 'string' ? [[name, value]] : []
@@ -125,5 +126,5 @@ function forward(proxy: CoreProxy, method: OperatorMethod, request: FastifyReque
     'x-correlation-id': request.id,
     ...(traceparent && { traceparent }),
   }
-  return proxy.call({ method, headers, body: request.body as Buffer, signal: gone.signal })
+  return proxy.call({ method, headers, body: request.body as Buffer, signal: disconnected.signal })
 }

@@ -44,7 +44,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         ),
       )
       markReplayed(reply, replayed)
-      // The answer carries credentials, though the route has no grant.
+      // The route is not scoped, but the answer contains credentials.
       reply.header('cache-control', 'no-store')
       return reply.code(201).send(toSessionAnswer(session))
     },
@@ -83,7 +83,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         operationId: 'closeSession',
         summary: 'Close the panel, or end the session',
         description:
-          '`panel` is only recorded. `continuity` ends the session for good: its streams get `session.closed`, and whoever identifies next as the same subject begins a new conversation. A repeat gets the same answer, with the dead grant too.',
+          '`panel` is only recorded. `continuity` ends the session: its streams get `session.closed`, and the next identification of the same subject begins a new conversation. A repeat gets the same answer, even though the grant has ended.',
         tags: ['Session'],
         body: CloseSessionBody,
         querystring: NoQuery,
@@ -105,14 +105,14 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
   )
 }
 
-/** Tells that the answer is the first one's, given again. */
+/** Marks an answer that repeats the answer of an earlier request with the same key. */
 export function markReplayed(reply: FastifyReply, replayed: boolean): void {
   if (replayed) reply.header('idempotency-replayed', 'true')
 }
 
-/** Session content as the public contract has it. */
+/** Converts session content to the public contract. */
 export function toSessionAnswer(session: SessionContent | undefined): SessionAnswer {
-  if (session?.replay === undefined) throw new Error('the core left out the session')
+  if (session?.replay === undefined) throw new Error('the answer of the core has no session')
   const { replay } = session
   return {
     sessionId: session.sessionId,

@@ -5,21 +5,21 @@ import type { FastifyError, FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { sendFailure } from '../plugins/failures.ts'
 
-/** Folders of built files; one that is not there yet, or not given, has nothing to serve. */
+/** Folders of built files. A folder may be missing. */
 export interface StaticFolders {
-  /** `index.html` and, named after their content, what it loads. */
+  /** `index.html` and hashed files. */
   console?: string
-  /** `widget.js`, and below `widget/`, named after their content, what it loads. */
+  /** `widget.js`, and hashed files below `widget/`. */
   widget?: string
 }
 
 const CONSOLE_PREFIX = '/console'
 const FOREVER = 'public, max-age=31536000, immutable'
 const SHORT = 'public, max-age=300'
-/** A name that changes with the content: `chat-DRGmszWJ.js`. */
+/** A file name with a content hash: `chat-DRGmszWJ.js`. */
 const HASHED = /[-.][\w-]{8}\.\w+$/
 
-/** What the console may do: run its own files, talk to this gateway, show the screenshots that it has fetched. */
+/** The console may run its own files, call this gateway and show fetched screenshots. */
 const CONSOLE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -34,7 +34,10 @@ const CONSOLE_POLICY = [
   "trusted-types 'none'",
 ].join('; ')
 
-/** GET /console/…: the console's files; every path without an extension is its page, which knows its own paths. */
+/**
+ * GET /console/…: files of the console. Paths without an extension serve its page (client-side
+ * routing).
+ */
 export const consoleRoutes: FastifyPluginAsync<{ folder: string }> = async (app, { folder }) => {
   const isBuilt = () =>
     stat(join(folder, 'index.html')).then(
@@ -50,7 +53,7 @@ export const consoleRoutes: FastifyPluginAsync<{ folder: string }> = async (app,
   app.get(CONSOLE_PREFIX, (_request, reply) => reply.redirect(`${CONSOLE_PREFIX}/`, 308))
   app.get<{ Params: { '*': string } }>(`${CONSOLE_PREFIX}/*`, async (request, reply) => {
     const path = request.params['*']
-    if (extname(path) !== '') return reply.header('cache-control', cachingOf(path)).sendFile(path)
+    if (extname(path) !== '') return reply.header('cache-control', cacheControlOf(path)).sendFile(path)
     if (await isBuilt()) return reply.header('cache-control', 'no-cache').sendFile('index.html')
     return reply
       .code(404)
@@ -60,7 +63,9 @@ export const consoleRoutes: FastifyPluginAsync<{ folder: string }> = async (app,
   })
 }
 
-/** GET /widget.js, /widget/…: what a page's script tag loads. It says nothing secret, so every page may load it. */
+/**
+ * GET /widget.js, /widget/…: files of the widget. They are public, so every origin may load them.
+ */
 export const widgetFileRoutes: FastifyPluginAsync<{ folder: string }> = async (app, { folder }) => {
   await serveFolder(app, folder)
   app.addHook('onRequest', async (_request, reply) => {
@@ -69,12 +74,12 @@ export const widgetFileRoutes: FastifyPluginAsync<{ folder: string }> = async (a
   app.get('/widget.js', (_request, reply) => reply.header('cache-control', SHORT).sendFile('widget.js'))
   app.get<{ Params: { '*': string } }>('/widget/*', (request, reply) => {
     const path = `widget/${request.params['*']}`
-    return reply.header('cache-control', cachingOf(path)).sendFile(path)
+    return reply.header('cache-control', cacheControlOf(path)).sendFile(path)
   })
 }
 
 async function serveFolder(app: FastifyInstance, root: string): Promise<void> {
-  // A path that breaks out, or is spelled oddly, is one where nothing is.
+  // Path traversal and malformed paths get `NotFound`.
   app.setErrorHandler(async (error: FastifyError, _request, reply) => {
     const refused = !(error instanceof GatewayError) && (error.statusCode ?? 500) < 500
     return sendFailure(refused ? new GatewayError('NotFound') : toGatewayError(error), reply)
@@ -91,4 +96,4 @@ async function serveFolder(app: FastifyInstance, root: string): Promise<void> {
   })
 }
 
-const cachingOf = (path: string) => (HASHED.test(path) ? FOREVER : SHORT)
+const cacheControlOf = (path: string) => (HASHED.test(path) ? FOREVER : SHORT)

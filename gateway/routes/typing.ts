@@ -7,20 +7,20 @@ import { callOptions, type RouteDeps, visitorOf } from './route-deps.ts'
 
 const states = { started: TypingState.STARTED, stopped: TypingState.STOPPED }
 
-/** POST /typing. Telling the same again changes nothing, so that an `Idempotency-Key` has nothing to add. */
+/** POST /typing. Naturally idempotent, so it takes no `Idempotency-Key`. */
 export const typingRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
   app.post(
     '/typing',
     {
       schema: {
         operationId: 'setTyping',
-        summary: 'Tell that the visitor types',
+        summary: 'Report that the visitor types',
         description:
-          'Where the capability `typing` is on. A start ends by itself after a while, and with the next message: tell it again while the visitor types.',
+          'Needs the capability `typing`. A start expires after a while and with the next message, so repeat it while the visitor types.',
         tags: ['Messages'],
         body: TypingBody,
         querystring: NoQuery,
-        response: Answers({ 204: Type.Null({ description: 'Operators are told.' }) }),
+        response: Answers({ 204: Type.Null({ description: 'Operators are notified.' }) }),
       },
       config: { scoped: true, rate: 'calls', described: { errors: ['RouteNotAdvertised'] } },
     },

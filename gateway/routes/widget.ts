@@ -7,7 +7,7 @@ import { allowKnownOrigin, answerPreflight, createOriginCheck, type RequireOrigi
 import { refuseUrlCredentials } from '../checks/url-credentials.ts'
 import { requireVersion } from '../checks/version.ts'
 import type { Config } from '../config.ts'
-import type { Grants } from '../core/grants.ts'
+import type { GrantCache } from '../core/grant-cache.ts'
 import { answerUnknownRoutes } from '../plugins/unknown-routes.ts'
 import { readQueryNumbers, refuseUnknownBody } from '../schemas/validation.ts'
 import { commandRoutes } from './commands.ts'
@@ -26,11 +26,14 @@ export const WIDGET_PREFIX = '/api/integrations/v1/widget'
 interface WidgetDeps extends Omit<RouteDeps, 'bounds'> {
   config: Config
   requireOrigin: RequireOrigin
-  grants: Grants
+  grants: GrantCache
   checkRate: preHandlerAsyncHookHandler
 }
 
-/** The widget API. The hooks are the checks of every route, in the order in which the first failure is answered. */
+/**
+ * The widget API. The hooks are the checks of every route. The first check that fails gives the
+ * answer.
+ */
 export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) => {
   answerUnknownRoutes(app, async (request, reply) => {
     const preflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined
@@ -53,7 +56,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
   app.addHook('preHandler', requireMatchingKey)
   app.addHook('preHandler', deps.checkRate)
 
-  // Picked, since `deps` is also this plugin's options: its prefix is not to be added twice.
+  // Not passed whole: `deps` contains the prefix of this plugin, which would be added twice.
   const { core, batcher, streams, refusals, config } = deps
   const bounds = {
     bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,

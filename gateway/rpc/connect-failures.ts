@@ -7,7 +7,7 @@ import { dropBody } from '../request-body.ts'
 
 const END_STREAM_FLAG = 2
 
-/** Answers failures in the Connect protocol, with the public table's detail, as a core itself would. */
+/** Answers failures in the Connect protocol with an `ErrorInfo` detail, as a core would. */
 export function answerConnectFailures(app: FastifyInstance, bodyLimit: number): void {
   app.setErrorHandler(async (error, request, reply) => {
     const failure = toGatewayError(error)
@@ -21,7 +21,7 @@ export function answerConnectFailures(app: FastifyInstance, bodyLimit: number): 
 function sendConnectFailure(reply: FastifyReply, failure: GatewayError): FastifyReply {
   const error = connectErrorOf(failure)
   const type = reply.request.headers['content-type'] ?? ''
-  // A call with a stream is answered by one, even where it fails at once.
+  // A streaming call gets its error inside a stream with status 200.
   if (isStreamType(type)) return reply.code(200).header('content-type', type).send(endOfStream(error))
   if (failure.code === 'Unauthenticated') reply.header('www-authenticate', 'Bearer')
   if (failure.retryAfter !== undefined) reply.header('retry-after', String(failure.retryAfter))
@@ -44,13 +44,13 @@ export function connectErrorOf(failure: GatewayError): ConnectError {
     code: failure.code,
     retryable,
     terminal,
-    ...(retryAfter === undefined ? {} : { retryAfter }),
+    retryAfter,
     issues: failure.details.issues ?? [],
   }
   return new ConnectError(failure.code, codeOf(failure), undefined, [{ desc: ErrorInfoSchema, value }])
 }
 
-/** The last frame of a stream (Connect protocol, «Streaming RPCs»). */
+/** Encodes the last frame of a stream (Connect protocol, «Streaming RPCs»). */
 export function endOfStream(error: ConnectError): Buffer {
   const json = Buffer.from(JSON.stringify(endStreamToJson(new Headers(), error, undefined)))
   const frame = Buffer.alloc(5 + json.length)
@@ -69,7 +69,7 @@ function codeOf({ rule }: GatewayError): Code {
       return Code.Unauthenticated
     case 403:
       return Code.PermissionDenied
-    // No such method, or none for operators.
+    // The method does not exist or is not for operators.
     case 404:
     case 405:
       return Code.Unimplemented

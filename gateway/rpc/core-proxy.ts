@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { Agent, type Dispatcher } from 'undici'
-import type { Core, CorePool, Failure } from '../../core-client/core-pool.ts'
+import type { CoreNode, CorePool, Failure } from '../../core-client/core-pool.ts'
 import { systemCodes, wasNeverSent } from '../../core-client/system-codes.ts'
 import type { TlsFiles } from '../../platform/tls/tls-files.ts'
 import { unavailable } from '../errors.ts'
@@ -10,7 +10,7 @@ export interface ProxiedCall {
   method: OperatorMethod
   headers: Record<string, string>
   body: Buffer
-  /** Whoever called is gone. */
+  /** Aborted when the client disconnects. */
   signal: AbortSignal
 }
 
@@ -21,28 +21,31 @@ export interface ProxiedAnswer {
 }
 
 export interface CoreProxy {
-  /** Errors: `ServiceUnavailable` while no core is within reach. */
+  /** @throws GatewayError `ServiceUnavailable` if no core is reachable */
   call(call: ProxiedCall): Promise<ProxiedAnswer>
   close(): Promise<void>
 }
 
-const CONNECT_WITHIN_MS = 3_000
-/** More than the longest pause between heartbeats that a core can be set to. */
+const CONNECT_TIMEOUT_MS = 3_000
+/** Longer than the longest heartbeat interval that a core can be configured with. */
 const STREAM_SILENCE_MAX_MS = 330_000
 
-/** Calls as they are, to one of the cores: the bytes of the Connect protocol over HTTP. */
+/** Forwards Connect calls unchanged to one of the cores, over HTTP/1.1. */
 export function createCoreProxy(options: {
   cores: CorePool
-  /** Of cores with TLS. */
+  /** Certificates for cores with TLS. */
   tls?: TlsFiles | undefined
   deadlineMs: number
 }): CoreProxy {
   const { cores, deadlineMs, tls } = options
-  const timeout = Math.min(deadlineMs, CONNECT_WITHIN_MS)
+  const timeout = Math.min(deadlineMs, CONNECT_TIMEOUT_MS)
   let material = tls?.current()
   let agent = new Agent({ connect: { timeout, ...material } })
 
-  /** Connections with the certificates as they are now; those before end with their calls. */
+  /**
+   * Returns an agent with the current certificates. Connections of the old agent end with their
+   * calls.
+   */
   function latestAgent() {
     const found = tls?.current()
     if (found !== material) {
@@ -53,7 +56,7 @@ export function createCoreProxy(options: {
     return agent
   }
 
-  async function request(core: Core, { method, headers, body, signal }: ProxiedCall): Promise<ProxiedAnswer> {
+  async function request(core: CoreNode, { method, headers, body, signal }: ProxiedCall): Promise<ProxiedAnswer> {
     const { origin, pathname } = new URL(core.url)
     const answer = await latestAgent().request({
       origin,
@@ -68,10 +71,10 @@ export function createCoreProxy(options: {
     return { status: answer.statusCode, headers: answer.headers, body: answer.body }
   }
 
-  function judge(error: unknown, { method, signal }: ProxiedCall): Failure {
+  function classifyFailure(error: unknown, { method, signal }: ProxiedCall): Failure {
     if (signal.aborted) return 'abandoned'
-    const tooLate = systemCodes(error).includes('UND_ERR_HEADERS_TIMEOUT')
-    return !tooLate && (wasNeverSent(error) || method.repeatable) ? 'repeatable' : 'lost'
+    const isTimeout = systemCodes(error).includes('UND_ERR_HEADERS_TIMEOUT')
+    return !isTimeout && (wasNeverSent(error) || method.repeatable) ? 'repeatable' : 'lost'
   }
 
   return {
@@ -79,7 +82,7 @@ export function createCoreProxy(options: {
       cores
         .call(
           (core) => request(core, call),
-          (error) => judge(error, call),
+          (error) => classifyFailure(error, call),
         )
         .catch((error) => {
           throw unavailable(error)

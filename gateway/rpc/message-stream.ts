@@ -2,34 +2,40 @@ import { Readable } from 'node:stream'
 import type { ConnectError } from '@connectrpc/connect'
 import { endOfStream } from './connect-failures.ts'
 
-/** A core's stream of messages on its way to a reader. */
+/** Forwards a stream of messages from a core to a client. */
 export interface MessageStream {
-  /** The bytes as they come; where the core breaks off between two messages, an end that says so. */
+  /**
+   * The forwarded bytes. If the core disconnects between two messages, an end frame with an error
+   * follows.
+   */
   readable: Readable
-  /** Ends it after the message that is under way, with an end that says why. */
+  /** Ends the stream after the current message, with an end frame that carries the error. */
   finish(): void
 }
 
 const HEAD_BYTES = 5
-/** How long a message that is under way has to come to its end. */
-const REST_WITHIN_MS = 1_000
+/** How long `finish` waits for the rest of the current message. */
+const REST_TIMEOUT_MS = 1_000
 
 /**
- * Passes the frames of a Connect stream on, unbuffered, and knows where one ends: so that a stream that is cut short still
- * ends as the protocol wants it, and its reader knows that nothing but the rest is missing.
+ * Forwards the frames of a Connect stream unbuffered and tracks their boundaries. If the stream is
+ * cut at a boundary, it still ends with a valid end frame, so the client lost no part of a message.
  *
- * @param cutShort what the end says then
+ * @param interruption creates the error of that end frame
  */
-export function createMessageStream(source: Readable, cutShort: () => ConnectError): MessageStream {
+export function createMessageStream(source: Readable, interruption: () => ConnectError): MessageStream {
   const head = Buffer.alloc(HEAD_BYTES)
   let headBytes = 0
-  /** Of the frame that is under way. */
+  /** Missing bytes of the current frame. */
   let left = 0
   let stopping = false
   const isBetween = () => left === 0 && headBytes === 0
 
-  /** Follows the frames up to the end of the bytes, or to the first end of a frame; how far that is. */
-  function follow(bytes: Buffer, toFirstEnd: boolean): number {
+  /**
+   * Tracks the frames in `bytes`. Returns how many bytes were tracked: all, or those up to the
+   * first end of a frame.
+   */
+  function trackFrames(bytes: Buffer, stopAtFrameEnd: boolean): number {
     let at = 0
     while (at < bytes.length) {
       if (left > 0) {
@@ -42,7 +48,7 @@ export function createMessageStream(source: Readable, cutShort: () => ConnectErr
         headBytes = 0
         left = head.readUInt32BE(1)
       }
-      if (toFirstEnd && isBetween()) break
+      if (stopAtFrameEnd && isBetween()) break
     }
     return at
   }
@@ -50,23 +56,23 @@ export function createMessageStream(source: Readable, cutShort: () => ConnectErr
   async function* frames(): AsyncGenerator<Buffer> {
     try {
       for await (const bytes of source as AsyncIterable<Buffer>) {
-        yield bytes.subarray(0, follow(bytes, stopping))
+        yield bytes.subarray(0, trackFrames(bytes, stopping))
         if (stopping && isBetween()) break
       }
     } catch (error) {
       if (!isBetween()) throw error
       stopping = true
     }
-    if (stopping) yield endOfStream(cutShort())
+    if (stopping) yield endOfStream(interruption())
   }
 
   return {
     readable: Readable.from(frames(), { objectMode: false }),
     finish() {
       stopping = true
-      const stop = () => source.destroy(new Error('the gateway stops'))
+      const stop = () => source.destroy(new Error('the gateway is stopping'))
       if (isBetween()) stop()
-      else setTimeout(stop, REST_WITHIN_MS).unref()
+      else setTimeout(stop, REST_TIMEOUT_MS).unref()
     },
   }
 }

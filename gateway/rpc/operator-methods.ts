@@ -8,19 +8,19 @@ import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 
 export interface OperatorMethod {
-  /** `/service.messaging.v1.MessagingService/SendAgentMessage`. */
+  /** For example `/service.messaging.v1.MessagingService/SendAgentMessage`. */
   path: string
-  /** Its answer is a stream. */
+  /** Whether the answer is a stream. */
   streaming: boolean
-  /** May be sent a second time when nobody knows whether the first one arrived. */
+  /** Whether a call may be sent again if its outcome is unknown. */
   repeatable: boolean
-  /** What is sent to it. */
+  /** The request message. */
   input: DescMessage
 }
 
 const SERVICES: DescService[] = [SessionService, MessagingService, CommandService, LeadService, WorkspaceService]
 
-/** The methods that operators may call, by their path: those whose scope a workspace session can hold. */
+/** Returns by path the methods whose scope a workspace session can have. */
 export function operatorMethods(): ReadonlyMap<string, OperatorMethod> {
   const scopes = new Set(OperatorScopeSchema.values.map(({ localName }) => localName.toLowerCase().replace('_', ':')))
   const methods = SERVICES.flatMap((service) => service.methods)

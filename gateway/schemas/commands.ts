@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
 import { Named, OneOf, Strict, Time } from './fields.ts'
 
-/** Media types of a screenshot. The core holds the bytes against them. */
+/** Media types of a screenshot. The core compares the bytes with them. */
 export const SCREENSHOT_TYPES = ['image/png', 'image/jpeg', 'image/webp'] as const
 
-/** Any text: what names no command of the session is not found. */
+/** Accepts any text: an unknown id is answered with `CommandNotFound`. */
 export const CommandParams = Strict({ commandId: Type.String() })
 export const ScreenshotParams = Strict({ requestId: Type.String() })
 
@@ -33,7 +33,7 @@ export const ScreenshotAcknowledgementAnswer = Strict(
     ),
   },
   {
-    description: 'The state of the request, and after a granted consent what may be uploaded.',
+    description: 'The state of the request and, after consent, the terms of the upload.',
     examples: [
       {
         requestId: 'scr_5h8w1z',
@@ -52,7 +52,7 @@ export const UploadAnswer = Strict(
     sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
   },
   {
-    description: 'The screenshot is durable.',
+    description: 'The screenshot is stored durably.',
     examples: [
       {
         requestId: 'scr_5h8w1z',

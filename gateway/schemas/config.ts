@@ -55,7 +55,7 @@ export const WidgetConfigAnswer = Strict(
     realtime: Strict({ heartbeatSeconds: Count, reconnectMinMs: Count, reconnectMaxMs: Count }),
   },
   {
-    description: 'The installation, as a page may know it.',
+    description: 'The public configuration of the installation.',
     examples: [
       {
         contract: 'service.widget.public-api',

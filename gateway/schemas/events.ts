@@ -2,14 +2,17 @@ import { type TSchema, Type } from 'typebox'
 import { OneOf, Sequence, Strict, Time } from './fields.ts'
 import { MessageAnswer } from './messages.ts'
 
-/** One type of event on `GET /events` (specification, section 6; docs/events.md is written from these). */
+/**
+ * One type of event on `GET /events` (specification, section 6). docs/events.md is generated from
+ * them.
+ */
 export interface EventDefinition {
   data: TSchema
-  /** After it the stream ends, and the client stops: `always`, `never`, or when the data say so. */
+  /** Whether the event ends the stream and the client must not reconnect. */
   terminal: 'never' | 'always' | 'when reauthenticationRequired'
-  /** Comes again when a stream resumes from before it. */
+  /** Whether a stream that resumes before the event sends it again. */
   replayed: boolean
-  /** Goes to every stream of the conversation, or to those of the one session that it concerns. */
+  /** Sent to all streams of the conversation, or only to those of the session that it concerns. */
   audience: 'conversation' | 'session'
   meaning: string
 }
@@ -44,24 +47,25 @@ export const eventDefinitions = {
       clientOperationId: Type.Optional(Line),
       state: OneOf(['sent', 'delivered', 'read', 'failed']),
     }),
-    'A message of the visitor’s went on to another state, forwards only.',
+    'The state of a message of the visitor advanced. It never goes back.',
   ),
   'typing.started': event(
     Strict({ author: Author }),
-    'Somebody else types. Count it as over after 8 seconds without another one.',
+    'Another participant types. It expires after 8 seconds without a repeat.',
     { replayed: false },
   ),
-  'typing.stopped': event(Strict({ author: Author }), 'They stopped, sent their message, or 8 seconds went by.', {
-    replayed: false,
-  }),
-  'agent.assigned': event(
-    Strict({ agent: Agent }),
-    'Somebody takes care of the conversation, in place of whoever did.',
+  'typing.stopped': event(
+    Strict({ author: Author }),
+    'The participant stopped, sent the message, or 8 seconds passed.',
+    {
+      replayed: false,
+    },
   ),
-  'agent.unassigned': event(Strict({ agent: Agent }), 'They no longer do, and nobody else does.'),
+  'agent.assigned': event(Strict({ agent: Agent }), 'An agent took the conversation and replaces any previous agent.'),
+  'agent.unassigned': event(Strict({ agent: Agent }), 'The agent released the conversation. It has no agent now.'),
   'session.identified': event(
     Empty,
-    'The visitor was identified: this session is closed, and the client that identified them has another one. A tab that shares the session asks the host who the visitor is, and begins a session of its own.',
+    'The visitor was identified: this session is closed, and the identifying client has a new one. Other tabs with this session ask the host for the identity and begin their own session.',
     toSession,
   ),
   'session.closed': event(
@@ -82,24 +86,24 @@ export const eventDefinitions = {
   ),
   'screenshot.cancelled': event(Strict({ requestId: Line }), 'The request was withdrawn.', toSession),
   'conversation.closed': event(Empty, 'The other side is done. The next message opens the conversation again.'),
-  'conversation.reopened': event(Empty, 'The conversation goes on: the message that opened it comes next.'),
-  'session.expired': event(Empty, 'The session is over: it was not renewed in time.', sessionEnd),
-  'session.revoked': event(Empty, 'The session is over: an operator ended it.', sessionEnd),
-  'visitor.banned': event(Empty, 'The session is over: the visitor was banned.', sessionEnd),
-  'connection.disabled': event(Empty, 'The session is over: the installation’s connection is off.', sessionEnd),
+  'conversation.reopened': event(Empty, 'The conversation is open again. The message that reopened it follows.'),
+  'session.expired': event(Empty, 'The session ended: it was not renewed in time.', sessionEnd),
+  'session.revoked': event(Empty, 'The session ended: an operator revoked it.', sessionEnd),
+  'visitor.banned': event(Empty, 'The session ended: the visitor was banned.', sessionEnd),
+  'connection.disabled': event(Empty, 'The session ended: the connection of the installation is disabled.', sessionEnd),
   'replay.reset.required': event(
     Strict({
       reason: OneOf(['epoch_changed', 'position_unknown', 'window_exceeded']),
       reauthenticationRequired: Type.Boolean(),
     }),
-    'The stream cannot go on from the position given, and ends. Read the history anew and resume from its `lastSequence`.',
+    'The stream cannot resume from the given position and ends. Read the history again and resume from its `lastSequence`.',
     { audience: 'session', terminal: 'when reauthenticationRequired', replayed: false },
   ),
 } as const satisfies Record<string, EventDefinition>
 
 export type EventName = keyof typeof eventDefinitions
 
-/** What stands in the `data` line of an event: the same for every type but for `data` itself. */
+/** The `data` line of an event. Types differ in the field `data` only. */
 export const eventSchema = (name: EventName) =>
   Strict({
     sequence: Sequence,

@@ -1,12 +1,12 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 
-/** An object without any other field. */
+/** An object without unknown fields. */
 export const Strict = <Properties extends TProperties>(
   properties: Properties,
   options: object = {},
 ): TObject<Properties> => Type.Object(properties, { additionalProperties: false, ...options })
 
-/** Text without control characters and lone surrogates. Patterns are read in Unicode mode. */
+/** Text without control characters and lone surrogates. Patterns run in Unicode mode. */
 const Line = (minLength: number, maxLength: number) =>
   Type.String({ minLength, maxLength, pattern: '^[^\\p{Cc}\\p{Cs}]*$' })
 
@@ -15,41 +15,47 @@ export const OperationId = Type.String({ pattern: '^[A-Za-z0-9._:-]{1,128}$' })
 export const Identifier = Line(1, 128)
 export const OpaqueToken = Line(1, 512)
 export const EventId = Line(0, 256)
-/** Advisory: the core repairs or drops it, so no text is refused. */
+/** Advisory: the core repairs or drops it, so any text is accepted. */
 export const Locale = Type.String({
-  description: 'Locale tag (BCP 47). `de_DE` is read as `de-DE`; what is no locale is dropped.',
+  description: 'Locale tag (BCP 47). `de_DE` is read as `de-DE`; an invalid tag is dropped.',
 })
 
-/** Bounds that are settings. The cores have the same ones, and the public configuration tells them. */
+/**
+ * Limits that are settings. The cores have the same settings, and the public configuration shows
+ * them.
+ */
 export interface Bounds {
   /** Code points. */
   bodyMaxLength: number
-  /** Of a page context's JSON, as it is sent. */
+  /** Size of the page context as JSON in the request. */
   pageContextSentMaxBytes: number
   historyPageMax: number
 }
 
-/** Code points, not only white space, no control characters but tab and newline, no lone surrogates. */
+/** Not only white space; no control characters except tab and newline; no lone surrogates. */
 export const MessageBody = ({ bodyMaxLength }: Bounds) =>
   Type.String({
     minLength: 1,
     maxLength: bodyMaxLength,
     pattern: '^(?=\\s*\\S)(?:[\\t\\n]|[^\\p{Cc}\\p{Cs}])*$',
-    description: 'CRLF and CR become LF before anything else is done with it.',
+    description: 'CRLF and CR are converted to LF first.',
   })
 
-/** Advisory: the core repairs values, so only unknown fields, wrong types and the size of the whole are refused. */
+/**
+ * Advisory: the core repairs values. Only unknown fields, wrong types and the total size are
+ * rejected.
+ */
 export const PageContext = ({ pageContextSentMaxBytes }: Bounds) =>
   Strict(
     {
-      url: Type.String({ description: 'http or https. Query, fragment and user info are cut off.' }),
+      url: Type.String({ description: 'http or https. Query, fragment and user info are removed.' }),
       title: Type.Optional(Type.String({ description: 'Cut to 256 code points.' })),
       referrer: Type.Optional(Type.String({ description: 'Cut to its origin.' })),
       viewport: Type.Optional(Strict({ width: Type.Number(), height: Type.Number() })),
     },
     {
       maxJsonBytes: pageContextSentMaxBytes,
-      description: `Where the visitor is: at most ${pageContextSentMaxBytes} bytes. No value is refused: control characters and lone surrogates are removed, what is too long is cut, and a url, referrer or viewport that cannot be read is dropped.`,
+      description: `The page of the visitor: at most ${pageContextSentMaxBytes} bytes. No value is rejected: control characters and lone surrogates are removed, long text is cut, and an invalid url, referrer or viewport is dropped.`,
       examples: [{ url: 'https://shop.example/prices', title: 'Prices', viewport: { width: 1280, height: 720 } }],
     },
   )
@@ -62,7 +68,9 @@ export const NoQuery = Strict({})
 export const OneOf = <const Names extends readonly string[]>(names: Names) =>
   Type.Unsafe<Names[number]>({ type: 'string', enum: names })
 
-/** Text of an answer that is one of these. The answer's type stays `string`: the core says which. */
+/**
+ * One of these names in an answer. Its type stays `string`, because the value comes from the core.
+ */
 export const Named = (...names: string[]) => Type.String({ enum: names })
 
 /** Body of every failure (specification, section 2.5). */
@@ -75,7 +83,7 @@ export const Envelope = Strict({
   issues: Type.Optional(Type.Array(Strict({ path: Type.String(), rule: Type.String() }))),
 })
 
-/** The answers of a route: its own, and the envelope for every failure. */
+/** The answers of a route, plus the envelope for every failure. */
 export const Answers = <const Own extends Record<number, TSchema>>(own: Own) => ({
   ...own,
   '4xx': Envelope,

@@ -25,27 +25,26 @@ const orNull = (schema: object) => Type.Unsafe<string | null>({ ...schema, type:
 export const DeliveryAttemptAnswer = Strict(
   {
     attemptId: Type.String(),
-    deliveryId: Type.String({ description: 'The same on every attempt: what the destination tells repeats by.' }),
+    deliveryId: Type.String({ description: 'The same for all attempts; the destination deduplicates by it.' }),
     leadId: Type.String(),
     subscriptionId: Type.String(),
     attemptNumber: Type.Integer({ minimum: 1 }),
     status: Named(...namesOf(DeliveryStatus)),
     responseClass: orNull({
       enum: [...namesOf(ResponseClass), null],
-      description: 'What the attempt came to; null until it has an outcome.',
+      description: 'Outcome of the attempt; null while it is pending.',
     }),
     responseStatus: Type.Unsafe<number | null>({
       type: ['integer', 'null'],
-      description: 'HTTP status of the destination, where it answered.',
+      description: 'HTTP status of the destination, if it answered.',
     }),
-    nextRetryAt: orNull({ format: 'date-time', description: 'When the next attempt is due, where one is.' }),
+    nextRetryAt: orNull({ format: 'date-time', description: 'When the next attempt is due, if there is one.' }),
     correlationId: Type.String(),
     createdAt: Time,
     updatedAt: Time,
   },
   {
-    description:
-      'The attempt. `accepted` is transport acceptance: it says nothing of what the destination did with the lead.',
+    description: 'The attempt. `accepted` means that the destination took the request, not that it processed the lead.',
     examples: [
       {
         attemptId: 'att_9e8d7c',

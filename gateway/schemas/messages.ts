@@ -43,7 +43,7 @@ export const SendMessageAnswer = Strict(
     acceptedAt: Time,
   },
   {
-    description: 'The message is in the conversation, and survives the loss of any process.',
+    description: 'The message is stored durably in the conversation.',
     examples: [
       {
         clientOperationId: '018f3f9e-6a51-7bd2-9c6e-6a0d9e2f4b10',

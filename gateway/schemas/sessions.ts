@@ -52,7 +52,7 @@ export const CloseSessionBody = Strict(
 
 export const IdentifyBody = Strict(
   {
-    /** Compact JWS; what is in it the core verifies. */
+    /** Compact JWS; the core verifies its content. */
     assertion: Type.String({ minLength: 1, maxLength: 8192 }),
   },
   { examples: [{ assertion: 'eyJhbGciOiJIUzI1NiIs…' }] },
@@ -82,5 +82,5 @@ export type SessionAnswer = Static<typeof SessionAnswer>
 
 export const CloseSessionAnswer = Strict(
   { sessionId: Type.String(), state: Named('active', 'closed') },
-  { description: 'What has become of the session.', examples: [{ sessionId: 'ses_3f9k2m', state: 'closed' }] },
+  { description: 'The state of the session.', examples: [{ sessionId: 'ses_3f9k2m', state: 'closed' }] },
 )

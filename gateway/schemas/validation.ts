@@ -4,7 +4,7 @@ import { GatewayError } from '../errors.ts'
 const PATH_MAX_LENGTH = 256
 
 /**
- * How bodies and queries are checked: nothing is converted, removed or filled in, strings are measured in code
+ * Validates bodies and queries without conversions, removals or defaults. Lengths count code
  * points, and every broken rule is reported.
  */
 export const ajvOptions: FastifyServerOptions['ajv'] = {
@@ -13,7 +13,7 @@ export const ajvOptions: FastifyServerOptions['ajv'] = {
     removeAdditional: false,
     useDefaults: false,
     allErrors: true,
-    // JSON allows 1e309, which is read as Infinity. As a viewport it is dropped and not refused.
+    // JSON allows 1e309, which parses as Infinity. In a viewport it must be dropped, not rejected.
     strictNumbers: false,
     keywords: [
       {
@@ -30,12 +30,12 @@ function isJsonWithin(limit: number, data: unknown): boolean {
   try {
     return Buffer.byteLength(JSON.stringify(data)) <= limit
   } catch {
-    // Nested too deeply to be written.
+    // Nested too deeply to serialise.
     return false
   }
 }
 
-/** The public error of Ajv's: where and which rule, never the value. */
+/** Converts errors of Ajv to a public error with path and rule, never the value. */
 export function validationError(errors: FastifySchemaValidationError[]): GatewayError {
   return new GatewayError('ValidationFailed', {
     issues: errors.map(({ instancePath, keyword, params }) => {
@@ -46,7 +46,7 @@ export function validationError(errors: FastifySchemaValidationError[]): Gateway
   })
 }
 
-/** Whole numbers in a query are digits and nothing else; anything else is left for the schema to refuse. */
+/** Parses whole numbers in a query if they are digits only. The schema rejects everything else. */
 export const readQueryNumbers: preValidationHookHandler = (request, _reply, done) => {
   const schema = request.routeOptions.schema?.querystring as
     | { properties?: Record<string, { type?: string }> }
@@ -59,7 +59,7 @@ export const readQueryNumbers: preValidationHookHandler = (request, _reply, done
   done()
 }
 
-/** A route without a body takes an empty object for none, and nothing else. */
+/** A route without a body accepts no body or an empty object only. */
 export const refuseUnknownBody: preValidationHookHandler = (request, _reply, done) => {
   const { body } = request
   const { schema, config } = request.routeOptions

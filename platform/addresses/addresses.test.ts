@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest'
-import { CidrError, createAddressJudge } from './addresses.ts'
+import { CidrError, createAddressCheck } from './addresses.ts'
 import { publicV4, publicV6, refusedV4, refusedV6 } from './test-addresses.ts'
 
-const judge = createAddressJudge({ allowedCidrs: [] })
+const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
 
-describe('an address', () => {
-  it.each([...refusedV4, ...refusedV6])('%s is refused', (address) => {
-    expect(judge(address)).toBe(false)
+describe('address check', () => {
+  it.each([...refusedV4, ...refusedV6])('rejects %s', (address) => {
+    expect(isAddressAllowed(address)).toBe(false)
   })
 
-  // The last one has the digits of a metadata address.
-  it.each([...publicV4, ...publicV6, '169.25.40.23'])('%s is public', (address) => {
-    expect(judge(address)).toBe(true)
+  // The last one only resembles a metadata address.
+  it.each([...publicV4, ...publicV6, '169.25.40.23'])('allows the public address %s', (address) => {
+    expect(isAddressAllowed(address)).toBe(true)
   })
 
   it.each([
@@ -29,14 +29,14 @@ describe('an address', () => {
     '2a00::1%eth0',
     '2a00:::1',
     '8.8.8.256',
-  ])('%j is refused, for it is none in its usual spelling', (text) => {
-    expect(judge(text)).toBe(false)
+  ])('rejects %j, which is not an address in its usual notation', (text) => {
+    expect(isAddressAllowed(text)).toBe(false)
   })
 })
 
-describe('a range that an operator allows', () => {
-  it('lets its own addresses through and no others', () => {
-    const wider = createAddressJudge({ allowedCidrs: ['10.1.0.0/16', '127.0.0.1/32', 'fd12::/16'] })
+describe('allowed ranges', () => {
+  it('allow their own addresses only', () => {
+    const wider = createAddressCheck({ allowedCidrs: ['10.1.0.0/16', '127.0.0.1/32', 'fd12::/16'] })
     expect(['10.1.2.3', '127.0.0.1', 'fd12::7', '8.8.8.8'].filter(wider)).toHaveLength(4)
     expect(['10.2.0.1', '127.0.0.2', 'fd13::7', '::1', '::ffff:10.1.2.3'].filter(wider)).toEqual([])
   })
@@ -57,8 +57,8 @@ describe('a range that an operator allows', () => {
     ['64:ff9b::a9fe:a9fe', '64:ff9b::/96'],
     ['2002:a9fe:a9fe::1', '2002::/16'],
     ['fe80::1%eth0', 'fe80::/10'],
-  ])('does not let %s through, though %s has it', (address, cidr) => {
-    expect(createAddressJudge({ allowedCidrs: [cidr] })(address)).toBe(false)
+  ])('do not allow %s, although it is in %s', (address, cidr) => {
+    expect(createAddressCheck({ allowedCidrs: [cidr] })(address)).toBe(false)
   })
 
   it.each([
@@ -73,8 +73,8 @@ describe('a range that an operator allows', () => {
     'fd00:ec2::123',
     'fd00:ec2::23',
     'fd00:42::42',
-  ])('does not let the metadata address %s through', (address) => {
-    expect(createAddressJudge({ allowedCidrs: ['0.0.0.0/0', '::/0'] })(address)).toBe(false)
+  ])('do not allow the metadata address %s', (address) => {
+    expect(createAddressCheck({ allowedCidrs: ['0.0.0.0/0', '::/0'] })(address)).toBe(false)
   })
 
   it.each([
@@ -91,9 +91,9 @@ describe('a range that an operator allows', () => {
     'fd00::1/8',
     'a/8',
     '10.0.0.0/8/8',
-  ])('%j is an error that names it', (cidr) => {
-    expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(CidrError)
-    expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(expect.objectContaining({ name: 'CidrError' }))
-    expect(() => createAddressJudge({ allowedCidrs: [cidr] })).toThrow(JSON.stringify(cidr))
+  ])('throw an error that names the invalid range %j', (cidr) => {
+    expect(() => createAddressCheck({ allowedCidrs: [cidr] })).toThrow(CidrError)
+    expect(() => createAddressCheck({ allowedCidrs: [cidr] })).toThrow(expect.objectContaining({ name: 'CidrError' }))
+    expect(() => createAddressCheck({ allowedCidrs: [cidr] })).toThrow(JSON.stringify(cidr))
   })
 })

@@ -1,9 +1,9 @@
 import ipaddr from 'ipaddr.js'
 
-/** Whether an address, as text, may be connected to. Anything that is not an address may not. */
-export type AddressJudge = (address: string) => boolean
+/** Whether connecting to an address is allowed. Text that is no address is not allowed. */
+export type AddressCheck = (address: string) => boolean
 
-/** A range of `DELIVERY_ALLOWED_CIDRS` that is none. Its message names the range. */
+/** A range in `DELIVERY_ALLOWED_CIDRS` is invalid. The message names the range. */
 export class CidrError extends Error {
   override readonly name = 'CidrError'
 }
@@ -11,7 +11,7 @@ export class CidrError extends Error {
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 type Range = [Address, number]
 
-/** Where clouds answer with credentials or keys of the machine. Refused even inside a range that an operator allows. */
+/** Metadata services of clouds, which return credentials. Rejected even inside an allowed range. */
 const metadataAddresses = [
   '169.254.169.254', // AWS, Google, Azure, Oracle and most others
   '169.254.169.253', // AWS, the network's name service
@@ -33,19 +33,20 @@ const metadataAddresses = [
   'fd00:42::42', // Scaleway
 ].map((address) => canonical(ipaddr.parse(address)))
 
-/** What is not public inside 2000::/3, the only part of IPv6 that is given out for the open Internet. */
+/** Ranges inside 2000::/3 (global unicast) that are not public. */
 const specialRangesV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'].map((cidr) =>
   ipaddr.IPv6.parseCIDR(cidr),
 )
 const globalUnicastV6 = ipaddr.IPv6.parseCIDR('2000::/3')
 
 /**
- * Judges addresses as the contract does (contract, section 5): public ones are allowed, and those of the ranges that an operator
- * allows, but never one where a cloud keeps its machines' credentials. IPv4 inside IPv6 (mapped, translated, tunnelled) is
- * not public, and an address with a zone is never allowed.
- * Errors: `CidrError`.
+ * Creates the check for destination addresses (contract, section 5). Allowed are public addresses
+ * and those in `allowedCidrs`, but never a metadata service of a cloud. IPv4 inside IPv6 (mapped,
+ * translated, tunnelled) is not public. An address with a zone is never allowed.
+ *
+ * @throws CidrError
  */
-export function createAddressJudge({ allowedCidrs }: { allowedCidrs: string[] }): AddressJudge {
+export function createAddressCheck({ allowedCidrs }: { allowedCidrs: string[] }): AddressCheck {
   const allowed = allowedCidrs.map(parseCidr)
   const metadata = new Set(metadataAddresses)
 
@@ -58,7 +59,7 @@ export function createAddressJudge({ allowedCidrs }: { allowedCidrs: string[] })
   }
 }
 
-/** Only the usual spelling of an address: what an operating system's name service gives, and what a parsed URL holds. */
+/** Accepts only the usual notation: as in parsed URLs and answers of a name service. */
 function parseAddress(text: string): Address | undefined {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
   if (text.includes('%') || !ipaddr.IPv6.isValid(text)) return undefined
@@ -70,7 +71,7 @@ function isPublic(address: Address): boolean {
   return isWithin(address, globalUnicastV6) && !specialRangesV6.some((range) => isWithin(address, range))
 }
 
-/** The IPv4 addresses that an IPv6 address may stand for: in its last 32 bits, or behind a 6to4 prefix. */
+/** IPv4 addresses that an IPv6 address may embed: in the last 32 bits, or after a 6to4 prefix. */
 function embeddedV4(address: Address): ipaddr.IPv4[] {
   if (isV4(address)) return []
   const bytes = address.toByteArray()
@@ -82,11 +83,11 @@ function parseCidr(text: string): Range {
   const address = parseAddress(base)
   const length = /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
   if (address === undefined || more.length > 0 || !(length <= (isV4(address) ? 32 : 128))) {
-    throw new CidrError(`${JSON.stringify(text)} is no address range like 10.0.0.0/8 or fd00::/8`)
+    throw new CidrError(`${JSON.stringify(text)} is not an address range like 10.0.0.0/8 or fd00::/8`)
   }
   const network = isV4(address) ? ipaddr.IPv4.networkAddressFromCIDR(text) : ipaddr.IPv6.networkAddressFromCIDR(text)
   if (canonical(network) !== canonical(address)) {
-    throw new CidrError(`${JSON.stringify(text)} is no address range: it would have to be ${network}/${length}`)
+    throw new CidrError(`${JSON.stringify(text)} has host bits set; use ${network}/${length}`)
   }
   return [address, length]
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseDestinationUrl } from './destination-url.ts'
 
-describe('a destination', () => {
+describe('parseDestinationUrl', () => {
   it.each([
     ['https://crm.example/hooks/leads?team=7', 'https://crm.example/hooks/leads?team=7'],
     ['http://crm.example', 'http://crm.example/'],
@@ -10,10 +10,10 @@ describe('a destination', () => {
     ['http://receiver:9000/', 'http://receiver:9000/'],
     ['http://[2a00::1]:81/', 'http://[2a00::1]:81/'],
     ['https://crm.example/a@b', 'https://crm.example/a@b'],
-    // Shapes that are fine; their addresses are judged later.
+    // Valid URLs; the resolver checks their addresses.
     ['http://0177.0.0.1/', 'http://127.0.0.1/'],
     ['http://2130706433/', 'http://127.0.0.1/'],
-  ])('%s is read as %s', (text, href) => {
+  ])('parses %s as %s', (text, href) => {
     expect(parseDestinationUrl(text)?.href).toBe(href)
   })
 
@@ -46,11 +46,11 @@ describe('a destination', () => {
     'https://crm.exa\nmple/',
     'https://crm.example/\u0000',
     `https://crm.example/${'a'.repeat(2048)}`,
-  ])('%j is none', (text) => {
+  ])('rejects %j', (text) => {
     expect(parseDestinationUrl(text)).toBeUndefined()
   })
 
-  it('has 2,048 characters at most', () => {
+  it('accepts at most 2,048 characters', () => {
     const url = `https://crm.example/${'a'.repeat(2028)}`
     expect([url.length, parseDestinationUrl(url)?.href]).toEqual([2048, url])
     expect(parseDestinationUrl(`${url}a`)).toBeUndefined()

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createAddressJudge } from './addresses.ts'
+import { createAddressCheck } from './addresses.ts'
 import { createNameService } from './name-service.ts'
 import { createResolver, DestinationBlockedError, NameError } from './resolve.ts'
 
@@ -12,10 +12,10 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-/** A name server's answer to one query: addresses, or the code that the query fails with. */
+/** Answer of a name server: addresses, or an error code. */
 type Answer = string[] | string
 
-/** The name service with name servers that answer each name the same. */
+/** A name service whose name servers give the same answer for every name. */
 function nameService(
   { hostsFile = join(folder, 'none'), now = () => 0, a = 'ENOTFOUND', aaaa = 'ENOTFOUND' } = {} as {
     hostsFile?: string
@@ -40,8 +40,8 @@ function nameService(
   return { asked, made: () => made, lookup: createNameService({ hostsFile, now, newResolver }) }
 }
 
-describe('the name service', () => {
-  it('reads the hosts file and asks no name server for what is in it', async () => {
+describe('name service', () => {
+  it('resolves names in the hosts file without a query', async () => {
     const hostsFile = join(folder, 'hosts')
     const lines = [
       '# names',
@@ -73,8 +73,10 @@ describe('the name service', () => {
       { address: '127.0.0.1', family: 4 },
       { address: '::1', family: 6 },
     ])
-    const judge = createAddressJudge({ allowedCidrs: [] })
-    await expect(createResolver({ judge, lookup }).resolve(name)).rejects.toThrow(DestinationBlockedError)
+    const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
+    await expect(createResolver({ isAllowed: isAddressAllowed, lookup }).resolve(name)).rejects.toThrow(
+      DestinationBlockedError,
+    )
     expect(asked).toEqual([])
   })
 
@@ -82,7 +84,7 @@ describe('the name service', () => {
     ['both families', ['8.8.8.8', '8.8.4.4'], ['2a00::1'], ['4 8.8.8.8', '4 8.8.4.4', '6 2a00::1']],
     ['A only', ['8.8.8.8'], 'ENODATA', ['4 8.8.8.8']],
     ['AAAA only', 'ETIMEOUT', ['2a00::1'], ['6 2a00::1']],
-  ])('gives the addresses of %s', async (_, a, aaaa, addresses) => {
+  ])('returns the addresses of %s', async (_, a, aaaa, addresses) => {
     const found = await nameService({ a, aaaa }).lookup('notlocalhost')
     expect(found.map(({ address, family }) => `${family} ${address}`)).toEqual(addresses)
   })
@@ -95,7 +97,7 @@ describe('the name service', () => {
     ['ETIMEOUT', 'ENODATA', 'failed'],
     ['ENOTFOUND', 'ESERVFAIL', 'failed'],
     [[], 'ECONNREFUSED', 'failed'],
-  ])('tells for A %j and AAAA %j: %s', async (a, aaaa, reason) => {
+  ])('A %j and AAAA %j fail with %s', async (a, aaaa, reason) => {
     const error = await nameService({ a, aaaa })
       .lookup('crm.example')
       .catch((each: unknown) => each)
@@ -117,7 +119,7 @@ describe('the name service', () => {
     expect([await addresses(), made()]).toEqual([['10.0.0.2'], 2])
   })
 
-  it('asks the name servers of the machine by default', async () => {
+  it('queries the name servers of the machine by default', async () => {
     const lookup = createNameService({ hostsFile: join(folder, 'none') })
     await expect(lookup('nowhere.invalid')).rejects.toThrow(NameError)
   })

@@ -9,9 +9,10 @@ const hostsFreshMs = 5_000
 const absent = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
 
 /**
- * Looks names up in the hosts file and then asks the name servers of the machine for A and AAAA. Not with the operating
- * system's own call: Node runs no more than two of those at a time, so two names whose servers hang would hold up every
- * other destination. Search domains are not used: a destination's name is a full one.
+ * Looks up names in the hosts file, then queries the name servers of the machine for A and AAAA
+ * records. Does not use `getaddrinfo`: Node runs only a few of these calls at once, so hanging name
+ * servers would block all other destinations. Search domains are not used: names of destinations
+ * are fully qualified.
  */
 export function createNameService({
   hostsFile = '/etc/hosts',
@@ -28,7 +29,7 @@ export function createNameService({
   function knownHosts() {
     if (hosts === undefined || now() - hosts.at > hostsFreshMs) {
       hosts = { at: now(), addresses: readFile(hostsFile, 'utf8').then(parseHosts, () => new Map()) }
-      // With it the servers are looked for again, so that a machine that changes networks is followed.
+      // A new resolver reads the name servers again, in case the machine changed networks.
       servers = newResolver()
     }
     return hosts.addresses

@@ -1,14 +1,14 @@
 import { getEventListeners } from 'node:events'
 import { isIP } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { createAddressJudge } from './addresses.ts'
+import { createAddressCheck } from './addresses.ts'
 import { createResolver, DestinationBlockedError, type Lookup, NameError } from './resolve.ts'
 import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from './test-addresses.ts'
 
-const judge = createAddressJudge({ allowedCidrs: [] })
+const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
 const [goodV4 = '', goodV6 = ''] = [publicV4[4], publicV6[5]]
 
-/** A name service whose only name has these addresses, at each look-up the next ones. */
+/** A name service whose look-ups return the given address lists in turn. */
 function namesOf(...answers: string[][]) {
   let call = 0
   const asked: string[] = []
@@ -17,11 +17,11 @@ function namesOf(...answers: string[][]) {
     const addresses = answers[Math.min(call++, answers.length - 1)] ?? []
     return addresses.map((address) => ({ address, family: isIP(address) as 4 | 6 }))
   }
-  return { asked, resolver: createResolver({ judge, lookup }) }
+  return { asked, resolver: createResolver({ isAllowed: isAddressAllowed, lookup }) }
 }
 
-describe('a name', () => {
-  it('has all its addresses, when each is allowed', async () => {
+describe('names', () => {
+  it('resolve to all addresses if each is allowed', async () => {
     const { resolver, asked } = namesOf([goodV4, goodV6])
     expect(await resolver.resolve('crm.example')).toEqual([
       { address: goodV4, family: 4 },
@@ -30,25 +30,25 @@ describe('a name', () => {
     expect(asked).toEqual(['crm.example'])
   })
 
-  it.each([...refusedV4, ...refusedV6])('with the address %s is refused, alone, first or last', async (address) => {
+  it.each([...refusedV4, ...refusedV6])('are rejected with the address %s, alone, first or last', async (address) => {
     for (const answer of [[address], [address, goodV4], [goodV6, goodV4, address]]) {
       await expect(namesOf(answer).resolver.resolve('crm.example')).rejects.toThrow(DestinationBlockedError)
     }
   })
 
-  it('is looked up again each time, so an answer that flips is refused', async () => {
+  it('are looked up and checked on every call', async () => {
     const { resolver, asked } = namesOf([goodV4], ['127.0.0.1'])
     expect(await resolver.resolve('crm.example')).toHaveLength(1)
     await expect(resolver.resolve('crm.example')).rejects.toThrow(DestinationBlockedError)
     expect(asked).toHaveLength(2)
   })
 
-  it('without an address is not found', async () => {
+  it('without an address are not found', async () => {
     await expect(namesOf([]).resolver.resolve('crm.example')).rejects.toMatchObject({ reason: 'not_found' })
   })
 
-  it('is not waited for once the signal is aborted', async () => {
-    const resolver = createResolver({ judge, lookup: () => new Promise(() => {}) })
+  it('reject as soon as the signal aborts', async () => {
+    const resolver = createResolver({ isAllowed: isAddressAllowed, lookup: () => new Promise(() => {}) })
     const abort = new AbortController()
     const resolving = resolver.resolve('crm.example', abort.signal)
     abort.abort(new Error('too late'))
@@ -56,7 +56,7 @@ describe('a name', () => {
     await expect(resolver.resolve('crm.example', abort.signal)).rejects.toThrow('too late')
   })
 
-  it('leaves no listener on the signal', async () => {
+  it('leave no listener on the signal', async () => {
     const { signal } = new AbortController()
     await namesOf([goodV4]).resolver.resolve('crm.example', signal)
     expect(getEventListeners(signal, 'abort')).toEqual([])
@@ -71,9 +71,9 @@ it.each([
   expect([error.name, error.message]).toEqual([name, message])
 })
 
-describe('a literal address', () => {
+describe('literal addresses', () => {
   it.each([...refusedV4, ...refusedV6, ...refusedV6.map((address) => `[${address}]`)])(
-    '%s is refused without a look-up',
+    '%s is rejected without a look-up',
     async (address) => {
       const { resolver, asked } = namesOf([goodV4])
       await expect(resolver.resolve(address)).rejects.toThrow(DestinationBlockedError)
@@ -81,19 +81,22 @@ describe('a literal address', () => {
     },
   )
 
-  it.each(oddSpellings)('spelt %s in a URL is refused', async (host) => {
+  it.each(oddSpellings)('are rejected if written as %s in a URL', async (host) => {
     const { resolver, asked } = namesOf([goodV4])
     await expect(resolver.resolve(new URL(`http://${host}/`).hostname)).rejects.toThrow(DestinationBlockedError)
     expect(asked).toEqual([])
   })
 
-  it.each(['', '[]', 'no:address', '[1::g]', '8.8.8.8%eth0'])('spelt %j is refused without a look-up', async (host) => {
-    const { resolver, asked } = namesOf([goodV4])
-    await expect(resolver.resolve(host)).rejects.toThrow(DestinationBlockedError)
-    expect(asked).toEqual([])
-  })
+  it.each(['', '[]', 'no:address', '[1::g]', '8.8.8.8%eth0'])(
+    'are rejected without a look-up if written as %j',
+    async (host) => {
+      const { resolver, asked } = namesOf([goodV4])
+      await expect(resolver.resolve(host)).rejects.toThrow(DestinationBlockedError)
+      expect(asked).toEqual([])
+    },
+  )
 
-  it('that is public is its own answer', async () => {
+  it('resolve to themselves if public', async () => {
     const { resolver } = namesOf(['127.0.0.1'])
     expect(await resolver.resolve(goodV4)).toEqual([{ address: goodV4, family: 4 }])
     expect(await resolver.resolve(`[${goodV6}]`)).toEqual([{ address: goodV6, family: 6 }])

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import type { AddressJudge } from './addresses.ts'
+import type { AddressCheck } from './addresses.ts'
 import { createNameService } from './name-service.ts'
 
 export interface ResolvedAddress {
@@ -7,10 +7,10 @@ export interface ResolvedAddress {
   family: 4 | 6
 }
 
-/** Every address of a name. Errors: `NameError`. */
+/** Returns every address of a name. Errors: `NameError`. */
 export type Lookup = (hostname: string, signal?: AbortSignal) => Promise<ResolvedAddress[]>
 
-/** An address of the destination is not allowed. It does not say which. */
+/** An address of the destination is not allowed. The message does not name the address. */
 export class DestinationBlockedError extends Error {
   override readonly name = 'DestinationBlockedError'
   constructor() {
@@ -18,7 +18,7 @@ export class DestinationBlockedError extends Error {
   }
 }
 
-/** A name has no address: it does not exist (`not_found`), or nobody could say (`failed`). */
+/** A name has no address (`not_found`), or the look-up failed (`failed`). */
 export class NameError extends Error {
   override readonly name = 'NameError'
   readonly reason: 'not_found' | 'failed'
@@ -30,18 +30,19 @@ export class NameError extends Error {
 
 export interface Resolver {
   /**
-   * The addresses of a URL's `hostname`, all of them allowed. Literal addresses take the same way, with or without brackets.
-   * Errors: `DestinationBlockedError` when any of them is not allowed, `NameError`, and the signal's reason.
+   * Returns the addresses of a URL's `hostname`. Literal addresses are checked too, with or without
+   * brackets. Errors: `DestinationBlockedError` if any address is not allowed; `NameError`; the
+   * reason of the signal.
    */
   resolve(hostname: string, signal?: AbortSignal): Promise<ResolvedAddress[]>
 }
 
-/** Resolves destinations and lets only allowed addresses through. One look-up a call: nothing is kept. */
+/** Resolves destinations to allowed addresses. Does not cache. */
 export function createResolver({
-  judge,
+  isAllowed,
   lookup = createNameService(),
 }: {
-  judge: AddressJudge
+  isAllowed: AddressCheck
   lookup?: Lookup
 }): Resolver {
   return {
@@ -49,18 +50,18 @@ export function createResolver({
       signal?.throwIfAborted()
       const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
       const family = isIP(host)
-      // A colon is in no name, so this is an address, of whatever spelling.
+      // Names contain no colon, so this is an unusual notation of an address.
       if (family === 0 && (host === '' || /[:%]/.test(host))) throw new DestinationBlockedError()
       const addresses =
         family === 0 ? await unlessAborted(lookup(host, signal), signal) : [{ address: host, family: family as 4 | 6 }]
       if (addresses.length === 0) throw new NameError('not_found')
-      if (!addresses.every(({ address }) => judge(address))) throw new DestinationBlockedError()
+      if (!addresses.every(({ address }) => isAllowed(address))) throw new DestinationBlockedError()
       return addresses.map(({ address }) => ({ address, family: isIP(address) as 4 | 6 }))
     },
   }
 }
 
-/** The promise, or the signal's reason as soon as it is aborted; whatever becomes of the promise then is dropped. */
+/** Waits for the promise, but rejects with the reason of the signal as soon as it aborts. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise
   return new Promise((resolve, reject) => {

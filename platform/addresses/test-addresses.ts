@@ -1,4 +1,7 @@
-/** Addresses of every special range, at its edges, and of every cloud's metadata: none of them may be connected to. */
+/**
+ * Addresses at the edges of every special range, and metadata addresses of clouds. All must be
+ * rejected.
+ */
 export const refusedV4 = [
   ['0.0.0.0', '0.255.255.255', '10.0.0.0', '10.255.255.255', '100.64.0.0', '100.127.255.255', '127.0.0.0'],
   ['127.0.0.1', '127.255.255.255', '169.254.0.0', '169.254.169.254', '169.254.255.255', '172.16.0.0'],
@@ -31,7 +34,7 @@ export const publicV6 = [
   ['2620:4f:7fff::1', '2620:4f:8001::1', '2a00:1450:4001:82a::200e', '3ffe:ffff::1', '3fff:1000::1'],
 ].flat()
 
-/** Hosts as URLs have them that are one of the refused addresses in another spelling. */
+/** Hosts of URLs that are rejected addresses in another notation. */
 export const oddSpellings = [
   ['0177.0.0.1', '2130706433', '0x7f000001', '0x7f.1', '127.1', '127.0.1', '0', '0.0', '127.0.0.1.', '①②⑦.0.0.1'],
   [

@@ -13,7 +13,7 @@ describe('tracing', () => {
     expect(readTracingConfig(env)).toBeUndefined()
   })
 
-  it('keeps every trace, and what callers keep, unless it is told otherwise', () => {
+  it('samples all root traces and follows the caller’s decision by default', () => {
     expect(readTracingConfig(endpoint)).toEqual({ sampler: 'parentbased_always_on', ratio: 1, delayMs: 5_000 })
     const env = { ...endpoint, OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.01' }
     expect(readTracingConfig(env)).toMatchObject({ sampler: 'parentbased_traceidratio', ratio: 0.01 })
@@ -24,7 +24,7 @@ describe('tracing', () => {
     ['OTEL_TRACES_SAMPLER_ARG', '2'],
     ['OTEL_TRACES_SAMPLER_ARG', 'half'],
     ['OTEL_BSP_SCHEDULE_DELAY', '0'],
-  ])('does not start with a bad %s, and says which it is', (name, value) => {
+  ])('rejects an invalid %s and names it', (name, value) => {
     expect(() => readTracingConfig({ ...endpoint, [name]: value })).toThrow(name)
   })
 })

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 
-/** The settings of the metrics' port, the same for each part. */
+/** Settings of the metrics port, the same for all parts. */
 export const metricsSettings = {
   METRICS_HOST: Type.String({
     default: '::',
@@ -24,18 +24,19 @@ export const samplers = [
   'parentbased_traceidratio',
 ] as const
 
-/** How traces are made and sent, as OpenTelemetry's own environment variables say it. */
+/** Tracing settings, read from OpenTelemetry's own environment variables. */
 export interface TracingConfig {
   sampler: (typeof samplers)[number]
-  /** Part of the traces that a ratio sampler keeps, 0 to 1. */
+  /** Share of traces that a ratio sampler keeps, 0 to 1. */
   ratio: number
-  /** Longest that a finished span waits for others to be sent with. */
+  /** Longest time that a finished span waits for its batch. */
   delayMs: number
 }
 
 /**
- * Undefined where no endpoint is named: there are no traces then. Endpoint, headers and timeout are read by the exporter,
- * the resource's attributes by its detector, under their usual names. Errors: say which variable is wrong.
+ * Reads the tracing settings. Returns undefined if no endpoint is set: tracing is then off. The
+ * exporter reads endpoint, headers and timeout itself, and its detector reads the resource
+ * attributes. Errors name the invalid variable.
  */
 export function readTracingConfig(env: NodeJS.ProcessEnv = process.env): TracingConfig | undefined {
   const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT

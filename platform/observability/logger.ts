@@ -1,8 +1,8 @@
 import { type Logger, pino } from 'pino'
 
 /**
- * JSON lines on standard output, the same shape for each part (docs/operating.md). What must not be in a log is not handed
- * to it; redaction is the second line of defence.
+ * Logs JSON lines to standard output, in the same format for all parts (docs/operating.md). Callers
+ * must not log secrets or content. Redaction is the second line of defence.
  */
 export function createLogger(part: string, level: string): Logger {
   return pino({

@@ -9,8 +9,8 @@ export interface MetricsServer {
 }
 
 /**
- * Serves the parts' metrics and those of the process at `GET /metrics`, in Prometheus' text format. Undefined where the
- * settings give it no port. Errors: rejects when the port is taken.
+ * Serves the given metrics and those of the process at `GET /metrics`, in the Prometheus text
+ * format. Returns undefined if the port is 0. Rejects if the port is in use.
  */
 export async function serveMetrics(
   { METRICS_HOST: host, METRICS_PORT: port }: { METRICS_HOST: string; METRICS_PORT: number },
@@ -31,7 +31,7 @@ export async function serveMetrics(
     await once(server, 'listening')
   }
   await listen(host).catch((error: NodeJS.ErrnoException) => {
-    // A machine without IPv6.
+    // The machine has no IPv6.
     if (host !== '::' || error.code !== 'EAFNOSUPPORT') throw error
     return listen('0.0.0.0')
   })

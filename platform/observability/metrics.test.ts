@@ -5,8 +5,8 @@ import { serveMetrics } from './metrics-server.ts'
 
 const scraped = { METRICS_HOST: '127.0.0.1' }
 
-describe('gauges that are read when they are scraped', () => {
-  it('share one question, and are left out while there is no answer', async () => {
+describe('gauges read at scrape', () => {
+  it('share one read, and are missing while it fails', async () => {
     const { registry, gauge } = createMetricSet()
     const gauges = [gauge('first', 'One.'), gauge('second', 'Another.')]
     let asked = 0
@@ -25,12 +25,12 @@ describe('gauges that are read when they are scraped', () => {
   })
 })
 
-describe('the port of the metrics', () => {
-  it('is not opened unless it is asked for', async () => {
+describe('metrics port', () => {
+  it('is closed by default', async () => {
     expect(await serveMetrics({ ...scraped, METRICS_PORT: 0 }, [])).toBeUndefined()
   })
 
-  it('has the metrics of several parts, and refuses a port that is taken', async () => {
+  it('serves the metrics of several parts, and rejects a port in use', async () => {
     const [one, two] = [createMetricSet(), createMetricSet()]
     one.counter('service_one_total', 'One.').inc(3)
     two.counter('service_two_total', 'Two.').inc(4)

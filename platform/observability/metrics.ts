@@ -2,12 +2,12 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 export type { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
-/** Seconds, from what a cache answers to what a deadline ends. */
+/** Seconds, from cache hits to deadlines. */
 export const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
-/** Numbers of things that go together. */
+/** Sizes of batches. */
 export const sizeBuckets = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 
-/** What a metric is, as the document of all metrics shows it. */
+/** A metric as the document of metrics shows it. */
 export interface MetricDeclaration {
   name: string
   help: string
@@ -15,7 +15,7 @@ export interface MetricDeclaration {
   labelNames: string[]
 }
 
-/** Declares the metrics of one part, in a registry of their own. */
+/** Creates a registry for the metrics of one part. */
 export function createMetricSet() {
   const registry = new Registry()
   const registers = [registry]
@@ -31,13 +31,13 @@ export function createMetricSet() {
 }
 
 /**
- * Lets gauges ask for their values when they are scraped: one question for all of them. Without an answer they are left out
- * of that scrape.
+ * Sets gauges at each scrape with one call of `read`. If it fails, the gauges are missing from that
+ * scrape.
  */
 export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<number[]>): void {
-  let answer: Promise<void> | undefined
+  let pending: Promise<void> | undefined
 
-  async function ask() {
+  async function update() {
     const values = await Promise.resolve()
       .then(read)
       .catch(() => [])
@@ -46,14 +46,14 @@ export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<num
       if (value === undefined) gauge.remove()
       else gauge.set(value)
     }
-    answer = undefined
+    pending = undefined
   }
 
-  const collect = () => (answer ??= ask())
+  const collect = () => (pending ??= update())
   for (const gauge of gauges) Object.assign(gauge, { collect })
 }
 
-/** Every metric of a registry, in the order of its declaration. */
+/** Returns the metrics of a registry in order of declaration. */
 export const declarationsOf = (registry: Registry): MetricDeclaration[] =>
   registry.getMetricsAsArray().map((metric) => {
     const { name, help, type, labelNames } = metric as unknown as MetricDeclaration

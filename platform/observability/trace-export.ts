@@ -14,7 +14,12 @@ import {
 } from '@opentelemetry/sdk-trace'
 import type { TracingConfig } from './config.ts'
 
-/** Sends the spans of this process to an OTLP endpoint, as JSON over HTTP; `name` where OTEL_SERVICE_NAME is not set. */
+/**
+ * Exports the spans of this process to an OTLP endpoint, as JSON over HTTP.
+ *
+ * @param name service name if OTEL_SERVICE_NAME is not set
+ * @returns a function that flushes and stops the export
+ */
 export function exportTraces(config: TracingConfig, name: string): () => Promise<void> {
   const resource = defaultResource()
     .merge(resourceFromAttributes({ 'service.name': name }))

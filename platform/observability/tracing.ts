@@ -18,24 +18,26 @@ export { type Context, type Span, SpanKind }
 const tracer = trace.getTracer('service')
 
 /**
- * Begins to send traces, where the environment names an OTLP endpoint; nothing is loaded otherwise, and every span below is
- * one that does nothing. Returns what sends the last ones and ends it.
+ * Starts exporting traces if the environment sets an OTLP endpoint. Otherwise no exporter is loaded
+ * and spans do nothing. Returns a function that flushes and stops the export.
  */
 export async function startTracing(serviceName: string): Promise<() => Promise<void>> {
   const config = readTracingConfig()
   if (config === undefined) return async () => {}
   const { exportTraces } = await import('./trace-export.ts')
   const stop = exportTraces(config, serviceName)
-  // A collector that is away must not make a failure of the stop.
+  // An unreachable collector must not fail the stop.
   return () => stop().catch(() => {})
 }
 
-/** No trace: what is done in it begins one. */
+/** A context without a trace: spans in it begin a new trace. */
 export const newTrace: Context = ROOT_CONTEXT
 
 export const activeContext = (): Context => context.active()
 
-/** Runs within a span of this name, and ends it: with a status of failure where the work fails, never with its text. */
+/**
+ * Runs in a new span and ends it. On an error the span gets the error status, never the message.
+ */
 export function inSpan<T>(
   name: string,
   { kind = SpanKind.INTERNAL, attributes = {}, parent = context.active(), links = [] }: SpanOptions,
@@ -57,21 +59,21 @@ export function inSpan<T>(
 export interface SpanOptions {
   kind?: SpanKind
   attributes?: Attributes
-  /** Left out: what is under way here. */
+  /** Defaults to the active context. */
   parent?: Context
-  /** Work of others that this is done for, too. */
+  /** Contexts of other work that this span also serves. */
   links?: Context[]
 }
 
-/** Begins a span that somebody else ends; and the context to run its work in. */
+/** Begins a span that the caller ends. `within` runs a function in its context. */
 export function beginSpan(name: string, { kind, attributes, parent = context.active() }: SpanOptions) {
-  const span = tracer.startSpan(name, { ...(kind && { kind }), ...(attributes && { attributes }) }, parent)
+  const span = tracer.startSpan(name, { kind, attributes }, parent)
   return { span, within: <T>(run: () => T): T => context.with(trace.setSpan(parent, span), run) }
 }
 
 /**
- * Where the span of a batch belongs: it goes on with the trace of the first of those it is done for that is kept, and has
- * links to the others.
+ * Returns parent and links for the span of a batch. Its parent is the first sampled origin, and it
+ * links to the other sampled ones.
  */
 export function batchOrigin(origins: Context[]): Required<Pick<SpanOptions, 'parent' | 'links'>> {
   const kept = new Map(origins.flatMap((origin) => entryOf(origin)))
@@ -90,12 +92,12 @@ const linksTo = (origins: Context[]) =>
     return linked ? [{ context: linked }] : []
   })
 
-/** The context that a `traceparent` header names; none where it is missing or malformed. */
+/** Returns the context of a `traceparent` header, or an empty one if it is missing or malformed. */
 export function contextOf(traceparent: string | null | undefined): Context {
   return propagation.extract(ROOT_CONTEXT, traceparent, headerGetter)
 }
 
-/** The header that lets the next process go on with this trace; undefined where there is none. */
+/** Returns the `traceparent` header for the next process, or undefined without a trace. */
 export function traceparentOf(of: Context = context.active()): string | undefined {
   const carrier: { traceparent?: string } = {}
   propagation.inject(of, carrier)

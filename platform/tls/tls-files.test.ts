@@ -16,7 +16,7 @@ function written() {
   return paths
 }
 
-it('gives what the files hold, the new only once it fits together', () => {
+it('returns new files only when they fit together', () => {
   const paths = written()
   let time = 0
   const files = createTlsFiles(paths, () => time)
@@ -42,7 +42,7 @@ it.each([
   ['a file that is not there', (paths: { key: string }) => rmSync(paths.key)],
   ['a key of another certificate', (paths: { key: string }) => writeFileSync(paths.key, second.core.key)],
   ['what is no certificate', (paths: { cert: string }) => writeFileSync(paths.cert, 'nothing')],
-])('refuses at the start %s', (_, spoil) => {
+])('rejects %s at the start', (_, spoil) => {
   const paths = written()
   spoil(paths as never)
   expect(() => createTlsFiles(paths)).toThrow()

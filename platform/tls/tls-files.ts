@@ -3,9 +3,9 @@ import { createSecureContext } from 'node:tls'
 
 /** Paths of PEM files. */
 export interface TlsPaths {
-  /** Authorities that the other side's certificate may be of. */
+  /** Authorities to verify the certificate of the peer with. */
   ca?: string
-  /** The own certificate, with those between it and its authority. */
+  /** The own certificate and its intermediate certificates. */
   cert?: string
   key?: string
 }
@@ -14,16 +14,17 @@ export type TlsMaterial = { [K in keyof TlsPaths]: Buffer }
 
 export interface TlsFiles {
   /**
-   * What the files hold, looked at once a second at most. The very same object while nothing changed, and while what changed
-   * does not fit together: a certificate is often there before its key.
+   * Returns the content of the files, checked for changes at most once a second. Returns the same
+   * object until the files change and fit together: a new certificate is often written before its
+   * key.
    */
   current(): TlsMaterial
 }
 
-/** How long nobody looks whether a file has changed, in milliseconds. */
+/** Least time between checks for changed files, in milliseconds. */
 const freshMs = 1000
 
-/** Certificates that are renewed while the process runs. Errors: throws where the files cannot be used at the start. */
+/** Reads PEM files and reloads them when they change. Throws if they are invalid at the start. */
 export function createTlsFiles(paths: TlsPaths, monotonic = () => performance.now()): TlsFiles {
   const given = Object.entries(paths) as [keyof TlsPaths, string][]
   const stamp = () => given.map(([, path]) => `${statSync(path).ino} ${statSync(path).mtimeMs}`).join()
@@ -36,10 +37,10 @@ export function createTlsFiles(paths: TlsPaths, monotonic = () => performance.no
 
   let seen = stamp()
   let material = read()
-  let lookedAt = monotonic()
+  let checkedAt = monotonic()
 
-  function look() {
-    lookedAt = monotonic()
+  function reload() {
+    checkedAt = monotonic()
     const found = stamp()
     if (found === seen) return
     material = read()
@@ -48,11 +49,11 @@ export function createTlsFiles(paths: TlsPaths, monotonic = () => performance.no
 
   return {
     current() {
-      if (monotonic() - lookedAt >= freshMs) {
+      if (monotonic() - checkedAt >= freshMs) {
         try {
-          look()
+          reload()
         } catch {
-          // A file is away or does not fit the others yet: what is there still counts, and is looked at again.
+          // A file is missing or does not fit the others yet. Keep the old content and check again.
         }
       }
       return material

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import type { Core } from './core.ts'
-import { createGrants } from './grants.ts'
+import type { CoreClients } from './core-clients.ts'
+import { createGrantCache } from './grant-cache.ts'
 
 const credentials = { accessGrant: 'grant-1', origin: 'https://shop.example' }
 
@@ -14,21 +14,21 @@ function newScene() {
         return { ...(await call.promise), expiresAt: { seconds: 1_000n, nanos: 0 } }
       },
     },
-  } as unknown as Core
-  const grants = createGrants({ core, max: 10, freshMs: 5_000, recheckMs: 1_000, now: () => scene.time })
-  /** The answer of a core to each question so far. */
-  async function answered(asking: Promise<unknown>) {
+  } as unknown as CoreClients
+  const grants = createGrantCache({ core, max: 10, freshMs: 5_000, recheckMs: 1_000, now: () => scene.time })
+  /** Answers all pending calls of the core, then waits for the result. */
+  async function answered(result: Promise<unknown>) {
     for (const call of scene.calls) call.resolve({ sessionId: 'ses_1' })
-    return asking
+    return result
   }
   return { scene, grants, answered }
 }
 
-it('asks a core again after the maximum age, counted from the question', async () => {
+it('asks a core again after the maximum age, counted from the start of the call', async () => {
   const { scene, grants, answered } = newScene()
-  const asking = grants.authorize(credentials, 'c')
+  const result = grants.authorize(credentials, 'c')
   scene.time = 4_000
-  await answered(asking)
+  await answered(result)
   scene.time = 5_000
   await grants.authorize(credentials, 'c')
   expect(scene.calls.length).toBe(1)
@@ -37,7 +37,7 @@ it('asks a core again after the maximum age, counted from the question', async (
   expect(scene.calls.length).toBe(2)
 })
 
-it('does not confirm with a question that was asked too long ago', async () => {
+it('does not confirm with a pending call that is too old', async () => {
   const { scene, grants, answered } = newScene()
   const first = grants.authorize(credentials, 'c')
   scene.time = 1_001
@@ -46,16 +46,16 @@ it('does not confirm with a question that was asked too long ago', async () => {
   await answered(Promise.all([first, confirmed]))
 })
 
-it('does not cache an answer whose grant was forgotten after the question', async () => {
+it('does not cache an answer if the grant was forgotten during the call', async () => {
   const { scene, grants, answered } = newScene()
-  const asking = grants.authorize(credentials, 'c')
+  const result = grants.authorize(credentials, 'c')
   grants.forget(credentials)
-  await answered(asking)
+  await answered(result)
   await answered(grants.authorize(credentials, 'c'))
   expect(scene.calls.length).toBe(2)
 })
 
-it('asks once for questions at the same time', async () => {
+it('shares one call between concurrent requests', async () => {
   const { scene, grants, answered } = newScene()
   await answered(Promise.all([grants.authorize(credentials, 'c'), grants.confirm(credentials, 'c')]))
   expect(scene.calls.length).toBe(1)

@@ -4,38 +4,41 @@ import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
-import type { CorePool, Core as PooledCore } from '../../core-client/core-pool.ts'
+import type { CoreNode, CorePool } from '../../core-client/core-pool.ts'
 import { createFailoverTransport } from '../../core-client/failover-transport.ts'
 import { createTracedTransport } from '../../core-client/traced-transport.ts'
 import { type CallBudget, createBoundedTransport } from './bounded-transport.ts'
 
-/** The cores, as the routes see them: one. */
-export interface Core {
+/** Clients for the pool of cores. */
+export interface CoreClients {
   sessions: Client<typeof SessionService>
   messaging: Client<typeof MessagingService>
   commands: Client<typeof CommandService>
   leads: Client<typeof LeadService>
-  /** Sends, which have a queue and a bound of their own. */
+  /** Sends, without the call budget: the send batcher limits them. */
   sends: Pick<Client<typeof MessagingService>, 'sendVisitorMessages'>
-  /** Each of them, for what is bound to one. */
+  /** The single cores, for calls that are bound to one. */
   pool: CorePool
-  /** The event call of one core, since a stream cannot change cores by itself. */
-  watcherOf(core: PooledCore): Pick<Client<typeof MessagingService>, 'watchEvents'>
-  /** Whether a core answers; asked at most once a second. */
+  /** Client for the event call of one core: a stream cannot fail over. */
+  watcherOf(core: CoreNode): Pick<Client<typeof MessagingService>, 'watchEvents'>
+  /** Whether a core answers. Cached for one second. */
   isReady(): Promise<boolean>
 }
 
 const READINESS_FRESH_MS = 1_000
 const READINESS_DEADLINE_MS = 2_000
 
-/** Clients of the cores: service token on every call, a deadline on every unary one, failover between cores, a bound on what is under way. */
-export function createCore(options: {
+/**
+ * Creates the clients. Every call carries the service token and fails over between cores. Unary
+ * calls have a deadline. The budget limits concurrent calls, except sends.
+ */
+export function createCoreClients(options: {
   cores: CorePool
   token: string
   budget: CallBudget
   deadlineMs: number
   now: () => number
-}): Core {
+}): CoreClients {
   const { cores, token, deadlineMs } = options
   const failover = createTracedTransport(
     createAuthorizedTransport(createFailoverTransport({ cores, deadlineMs }), token),

@@ -1,18 +1,18 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt'
 import { LRUCache } from 'lru-cache'
 import type { AuthorizeGrantResponse } from '#proto/session/v1/session_pb.js'
-import type { Core } from './core.ts'
+import type { CoreClients } from './core-clients.ts'
 
-/** What the browser said of itself; the core verifies it at every call. */
+/** Credentials that the browser sent. The core verifies them on every call. */
 export interface Credentials {
   accessGrant: string
   origin: string
 }
 
-/** What the session's installation advertises. */
+/** The capabilities of the session's installation. */
 export type Capabilities = Omit<NonNullable<AuthorizeGrantResponse['capabilities']>, '$typeName' | '$unknown'>
 
-/** A grant that the core has authorised. */
+/** A grant that a core has authorised. */
 export interface Authorization {
   sessionId: string
   capabilities: Capabilities
@@ -22,49 +22,52 @@ export interface Authorization {
   checkedAt: number
 }
 
-/** Grants that a core has authorised, and nothing else: a refusal is never kept. */
-export interface Grants {
-  /** What is known of the grant, not older than the fresh age, or the core's word; rejects with the core's refusal. */
+/** Cache of authorised grants. Refusals are never cached. */
+export interface GrantCache {
+  /**
+   * Returns an authorisation not older than `freshMs`, else asks a core. Rejects with its refusal.
+   */
   authorize(credentials: Credentials, correlationId: string): Promise<Authorization>
-  /** The core's word, which lets a closed session pass; it is not kept. */
+  /** Asks a core and accepts a closed session. The result is not cached. */
   authorizeClosedToo(credentials: Credentials, correlationId: string): Promise<{ sessionId: string }>
-  /** As `authorize`, but not older than the recheck age. */
+  /** Like `authorize`, but not older than `recheckMs`. */
   confirm(credentials: Credentials, correlationId: string): Promise<Authorization>
   forget(credentials: Credentials): void
 }
 
-/** A question to the core that is under way. */
-interface Asked {
+/** A pending call to a core. */
+interface PendingCall {
   at: number
   answer: Promise<Authorization>
 }
 
 /**
- * A bounded cache of authorised grants. The core authorises each call again; the cache lets the gateway name the session
- * and answer in the order of checks without a call of its own. An entry has a maximum age, counted from the question.
+ * A bounded cache of authorised grants. The core authorises each call again. With the cache the
+ * gateway knows the session and runs its checks in order without an extra call. The age of an entry
+ * counts from the start of its call.
  */
-export function createGrants(options: {
-  core: Core
+export function createGrantCache(options: {
+  core: CoreClients
   max: number
   freshMs: number
   recheckMs: number
   now: () => number
-}): Grants {
+}): GrantCache {
   const { core, max, freshMs, recheckMs, now } = options
   const known = new LRUCache<string, Authorization>({ max })
-  const asked = new Map<string, Asked>()
+  const pending = new Map<string, PendingCall>()
 
   function ask(key: string, credentials: Credentials, correlationId: string): Promise<Authorization> {
     const at = now()
-    const question: Asked = { at, answer: read(credentials, correlationId, at) }
-    asked.set(key, question)
-    // An answer counts for the cache only if nothing overtook its question.
-    const isLast = () => asked.get(key) === question
-    question.answer.then(
-      (authorization) => void (isLast() && asked.delete(key) && known.set(key, authorization)),
-      () => void (isLast() && asked.delete(key) && known.delete(key)),
+    const call: PendingCall = { at, answer: read(credentials, correlationId, at) }
+    pending.set(key, call)
+    // An answer is cached only if no later call or `forget` replaced this one.
+    const isLatest = () => pending.get(key) === call
+    call.answer.then(
+      (authorization) => void (isLatest() && pending.delete(key) && known.set(key, authorization)),
+      () => void (isLatest() && pending.delete(key) && known.delete(key)),
     )
-    return question.answer
+    return call.answer
   }
 
   async function read(credentials: Credentials, correlationId: string, checkedAt: number): Promise<Authorization> {
@@ -77,28 +80,28 @@ export function createGrants(options: {
     return { sessionId, capabilities, expiresAt, checkedAt }
   }
 
-  function within(maxAge: number, credentials: Credentials, correlationId: string): Promise<Authorization> {
+  function authorizeWithin(maxAge: number, credentials: Credentials, correlationId: string): Promise<Authorization> {
     const key = keyOf(credentials)
     const found = known.get(key)
     const isFresh = found !== undefined && now() < found.expiresAt && now() - found.checkedAt <= maxAge
     if (isFresh) return Promise.resolve(found)
-    const pending = asked.get(key)
-    if (pending !== undefined && now() - pending.at <= maxAge) return pending.answer
+    const call = pending.get(key)
+    if (call !== undefined && now() - call.at <= maxAge) return call.answer
     return ask(key, credentials, correlationId)
   }
 
   return {
-    authorize: (credentials, correlationId) => within(freshMs, credentials, correlationId),
+    authorize: (credentials, correlationId) => authorizeWithin(freshMs, credentials, correlationId),
     authorizeClosedToo: (credentials, correlationId) =>
       core.sessions.authorizeGrant(
         { credentials, closedToo: true },
         { headers: { 'x-correlation-id': correlationId } },
       ),
-    confirm: (credentials, correlationId) => within(recheckMs, credentials, correlationId),
+    confirm: (credentials, correlationId) => authorizeWithin(recheckMs, credentials, correlationId),
     forget(credentials) {
       const key = keyOf(credentials)
       known.delete(key)
-      asked.delete(key)
+      pending.delete(key)
     },
   }
 }
