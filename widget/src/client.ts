@@ -4,7 +4,6 @@ import { isOneSessionsEnd, sessionEndOf, toWidgetError, WidgetError } from './er
 import { createEmitter, type Emitter } from './events.ts'
 import type { Identity } from './identity.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
-import type { OutboxEntry } from './outbox.ts'
 import { createPause } from './pause.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import { retrying } from './retrying.ts'
@@ -218,8 +217,8 @@ export function createServiceClient(
     on: emitter.on,
   }
 
-  /** @param asks whether the host is asked who the visitor is. */
-  async function begin(asks: boolean, given?: GivenSession, unsent?: readonly OutboxEntry[]): Promise<void> {
+  /** @param asks whether the identity provider is asked who the visitor is */
+  async function begin(asks: boolean, given?: GivenSession): Promise<void> {
     ended = undefined
     lost = false
     setConnection('connecting')
@@ -230,13 +229,19 @@ export function createServiceClient(
       platform,
       records,
       given,
-      unsent,
       emit,
       config: () => config,
       onConnection: setConnection,
       onEnd,
-      onGoOn: features.goOn,
-      onClosed: options.identityProvider && follow,
+      onClosed:
+        options.identityProvider &&
+        ((closed) => {
+          setConnection('connecting')
+          loadIdentity().then(
+            (identity) => identity.followClosed(current, closed),
+            () => visit === current && closed.end(),
+          )
+        }),
       onEvent: features.takeEvent,
     })
     visit = current
@@ -244,24 +249,6 @@ export function createServiceClient(
     if (visit !== current || !content || (asks && !(await settle(current)))) return
     const settled = current.session.content()
     if (visit === current && settled) current.open(settled)
-  }
-
-  /** The anonymous session was closed: in another tab the visitor was identified, unless the host still knows nobody. */
-  async function follow(unsent: readonly OutboxEntry[], draft: string, end: () => void) {
-    const before = visit
-    setConnection('connecting')
-    const isKnown = await loadIdentity()
-      .then(
-        (identity) => identity.isKnown(),
-        () => false,
-      )
-      .catch(() => false)
-    if (visit !== before) return
-    if (!isKnown) return end()
-    before?.close()
-    const clientInstanceId = records.read()?.clientInstanceId ?? platform.newId()
-    records.write({ clientInstanceId, draft })
-    await begin(true, undefined, unsent)
   }
 
   /** Most pages know nobody by name, so this is fetched with its first use. */
@@ -283,6 +270,7 @@ export function createServiceClient(
           },
           begin,
           onConnection: setConnection,
+          onSessionChange: features.goOn,
           onLost,
         }),
       () => {

@@ -3,6 +3,7 @@ import { claimsOf } from './claims.ts'
 import { isOneSessionsEnd, toWidgetError, WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
 import { createIdentityApi } from './identity-api.ts'
+import type { OutboxEntry } from './outbox.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
 import { retrying } from './retrying.ts'
@@ -17,7 +18,7 @@ import type {
   VisitorReset,
   WidgetEventMap,
 } from './types.ts'
-import type { Visit } from './visit.ts'
+import type { ClosedVisit, Visit } from './visit.ts'
 
 const attempts = 4
 /** After 15 s the service takes a process that has not answered for dead, and lets a repeat complete its operation. */
@@ -30,17 +31,19 @@ export interface IdentityDeps {
   records: SessionRecords
   emit: Emitter<WidgetEventMap>['emit']
   provider?: IdentityProvider
-  /** The visit that is going on; undefined where there is none, or it has ended. */
+  /** The active visit. Undefined if there is none or it has ended. */
   current(): Visit | undefined
   started(): Promise<void> | undefined
-  /** The visit that is seen, though it may have ended. */
+  /** The visit on screen, which may have ended. */
   shown(): Visit | undefined
-  /** Ends the visit; what was waiting in it is told as not sent. */
-  drop(reason: WidgetError): void
-  /** Begins another visit; without a session it creates one. `asks`: the provider says who the visitor is. */
+  /** Ends the visit. Given a reason, its unsent messages are reported as failed. */
+  drop(reason?: WidgetError): void
+  /** Begins another visit; creates a session if none is given. `asks`: the provider decides who the visitor is. */
   begin(asks: boolean, given?: GivenSession): Promise<void>
   onConnection(state: ConnectionState): void
-  /** It is not known who the visitor is, and nobody is taken for anonymous. */
+  /** The conversation continues in another session. */
+  onSessionChange(sessionId: string): void
+  /** The visitor's identity is unknown. The chat ends, since it must not continue as anonymous. */
   onLost(code: string): void
 }
 
@@ -71,8 +74,18 @@ export function createIdentity(deps: IdentityDeps) {
       }
     },
 
-    /** Whether the host knows the visitor by now. */
-    isKnown: async (): Promise<boolean> => (await repeat(() => assertionFor())) !== undefined,
+    /** An anonymous session was closed. Continues if the host knows the visitor by now, else ends the visit. */
+    async followClosed(closed: Visit, { unsent, draft, end }: ClosedVisit): Promise<void> {
+      const assertion = await repeat(() => assertionFor()).catch(() => undefined)
+      if (deps.shown() !== closed) return
+      if (!assertion) return end()
+      const clientInstanceId = records.read()?.clientInstanceId ?? newId()
+      deps.drop()
+      records.write({ clientInstanceId, draft })
+      await deps.begin(true)
+      const visit = deps.current()
+      if (visit?.view()?.identity.state === 'verified') await resend(visit, unsent)
+    },
 
     identify: (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
       inTurn(async (visit) => {
@@ -142,7 +155,7 @@ export function createIdentity(deps: IdentityDeps) {
       given.content.identity = { ...identity, displayName: identity.displayName ?? displayName }
       if (deps.current() !== visit) throw new WidgetError('session_ended', { terminal: true })
       const goesOn = given.content.sessionId === before.sessionId || before.identity.state === 'anonymous'
-      if (goesOn) visit.goOn(given)
+      if (goesOn) continueIn(visit, given)
       else {
         leave()
         await deps.begin(false, given)
@@ -151,6 +164,40 @@ export function createIdentity(deps: IdentityDeps) {
     } finally {
       resume(visit)
     }
+  }
+
+  /** The same visitor continues in another session: draft and unsent messages stay. */
+  function continueIn(visit: Visit, given: GivenSession) {
+    const { session, outbox, conversation } = visit
+    const before = session.content()!
+    const { sessionId, conversationId, replay } = given.content
+    const unsent = visit.isOpened() ? outbox.pending() : records.readOutbox().entries
+    const isSameSession = sessionId === before.sessionId
+    const isSameConversation = conversationId === before.conversationId
+    session.accept(given)
+    if (!isSameSession) {
+      records.writeOutbox(sessionId, unsent)
+      if (isSameConversation) deps.onSessionChange(sessionId)
+    }
+    if (!visit.isOpened()) return
+    emit('session.ready', { session: visit.view()! })
+    if (isSameSession) return
+    visit.startStream()
+    if (isSameConversation) return
+    conversation.setReadTo(replay.lastSequence)
+    void visit.loadHistory()
+  }
+
+  /** Sends the messages of an earlier session, except those that the history already has. */
+  async function resend(visit: Visit, unsent: readonly OutboxEntry[]) {
+    const { outbox, conversation } = visit
+    if (unsent.length === 0) return
+    outbox.stop()
+    records.writeOutbox(visit.view()!.sessionId, unsent)
+    for (const entry of unsent) conversation.addOwn(entry)
+    await visit.loaded()
+    outbox.restore(unsent.filter(({ input }) => !conversation.hasArrived(input.clientOperationId)))
+    outbox.start()
   }
 
   /** It is being settled whose session this is, so nothing is sent. */

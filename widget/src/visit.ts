@@ -28,23 +28,27 @@ export interface VisitDeps {
   pageContext?: () => PageContext | undefined
   /** A session that the service gave in exchange for another one. */
   given?: GivenSession
-  /** What the visitor was still to send in a session that another tab has identified. */
-  unsent?: readonly OutboxEntry[]
   /** Tells the application; not called any more once the visit is over. */
   emit: Emitter<WidgetEventMap>['emit']
   config(): WidgetConfig | undefined
   /** Each event of the stream, once and in order, after the conversation has taken it: for what has events of its own. */
   onEvent(event: StreamEvent): void
   onConnection(state: ConnectionState): void
-  /** The conversation goes on in this session. */
-  onGoOn(sessionId: string): void
   /**
-   * An anonymous session was closed from elsewhere, perhaps since another tab identified it. Whoever takes this over calls
-   * `end` where it was not. Left out where there is nobody to ask who the visitor is.
+   * Another tab or the service closed this anonymous session. If another tab has identified the visitor, the chat continues
+   * in the identified session. Otherwise the receiver calls `end`. Left out without an identity provider.
    */
-  onClosed?(unsent: readonly OutboxEntry[], draft: string, end: () => void): void
-  /** Nothing is retried any more. What was waiting has been told as not sent. */
+  onClosed?(visit: ClosedVisit): void
+  /** The session has ended. Unsent messages have been reported as failed. */
   onEnd(code: string): void
+}
+
+/** What remains of an anonymous session that was closed. */
+export interface ClosedVisit {
+  unsent: readonly OutboxEntry[]
+  draft?: string
+  /** Ends the visit: reports the unsent messages as failed. */
+  end(): void
 }
 
 export type Visit = ReturnType<typeof createVisit>
@@ -58,6 +62,7 @@ export function createVisit(deps: VisitDeps) {
   let closed = false
   let opened = false
   let stream: ReturnType<typeof createTabStream> | undefined
+  let loaded: Promise<void> | undefined
   const emit: VisitDeps['emit'] = (name, payload) => {
     if (!closed) deps.emit(name, payload)
   }
@@ -75,7 +80,7 @@ export function createVisit(deps: VisitDeps) {
       }
       if (code !== 'session.closed' || session.isVerified() || !opened || !deps.onClosed) return end()
       outbox.stop()
-      deps.onClosed(outbox.pending(), session.notes().draft ?? '', end)
+      deps.onClosed({ unsent: outbox.pending(), draft: session.notes().draft, end })
     },
     onError: (error) => emit('error', error),
   })
@@ -139,40 +144,19 @@ export function createVisit(deps: VisitDeps) {
         const lost = { code: 'session.expired', recoverable: false }
         for (const entry of kept.entries) conversation.addOwn(isOwn ? entry : { ...entry, error: lost })
       }
-      const unsent = identity.state === 'verified' ? (deps.unsent ?? []) : []
-      if (!isOwn) records.writeOutbox(sessionId, unsent)
-      for (const entry of unsent) conversation.addOwn(entry)
+      if (!isOwn) records.writeOutbox(sessionId, [])
       emit('session.ready', { session: this.view()! })
       startStream()
-      if (unsent.length === 0) outbox.start()
-      void loadHistory().then(() => {
-        if (unsent.length === 0) return
-        // What arrived in the session before is in the history, and not sent again.
-        outbox.restore(unsent.filter(({ input }) => !conversation.hasArrived(input.clientOperationId)))
-        outbox.start()
-      })
+      outbox.start()
+      loaded = loadHistory()
     },
 
-    /** The same visitor goes on in another session: what was typed and what is still to be sent stays. */
-    goOn(given: GivenSession) {
-      const before = session.content()!
-      const { sessionId, conversationId } = given.content
-      const isSame = sessionId === before.sessionId
-      const kept = opened ? outbox.pending() : records.readOutbox().entries
-      session.accept(given)
-      if (!isSame) {
-        records.writeOutbox(sessionId, kept)
-        stream?.stop()
-        if (conversationId === before.conversationId) deps.onGoOn(sessionId)
-      }
-      if (!opened) return
-      emit('session.ready', { session: this.view()! })
-      if (isSame) return
-      startStream()
-      if (conversationId === before.conversationId) return
-      conversation.setReadTo(given.content.replay.lastSequence)
-      void loadHistory()
-    },
+    /** Resolves when the newest page of the history was loaded, or its load failed. */
+    loaded: () => loaded,
+
+    startStream,
+
+    loadHistory,
 
     isOpened: () => opened,
 
@@ -203,8 +187,10 @@ export function createVisit(deps: VisitDeps) {
     return history.loadNewest().catch((error) => emit('error', toWidgetError(error).detail))
   }
 
+  /** Opens the stream of the present session, in place of an earlier one. */
   function startStream() {
     const { sessionId, replay } = session.content()!
+    stream?.stop()
     stream = openStream(sessionId, replay.lastSequence)
     stream.start()
   }
