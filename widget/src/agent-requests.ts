@@ -6,7 +6,7 @@ import type { Grants } from './late-features.ts'
 import { createPause, type Pause } from './pause.ts'
 import type { Platform, TimerId } from './platform.ts'
 import type { PresenceKeeper } from './presence.ts'
-import { repeat } from './repeat.ts'
+import { retrying } from './retrying.ts'
 import type {
   Activity,
   AgentRequest,
@@ -222,7 +222,11 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
     const pause = createPause(clock)
     pauses.add(pause)
     try {
-      return await repeat(() => withGrant(call), { pause, random, attempts, untilMs, now: clock.now })
+      return await retrying(() => withGrant(call), {
+        pause,
+        random,
+        isEnough: ({ retryAfterMs = 0 }, attempt) => attempt + 1 >= attempts || clock.now() + retryAfterMs >= untilMs,
+      })
     } catch (error) {
       const failure = toWidgetError(error)
       const current = records.current().requests.find((one) => one.id === id)

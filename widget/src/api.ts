@@ -23,7 +23,6 @@ export interface ApiOptions {
 export interface RequestParts {
   method: 'GET' | 'POST' | 'DELETE'
   path: string
-  query?: Record<string, number>
   body?: object
   grant?: string
   idempotencyKey?: string
@@ -80,13 +79,12 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       post<AcceptedMessage>('/messages', 'messageId', input, input.clientOperationId, grant),
 
     history: (range: HistoryRange, grant: string) =>
-      call<HistoryPage>({ method: 'GET', path: '/messages', field: 'messages', query: range, grant }),
+      call<HistoryPage>({ method: 'GET', path: `/messages?${query(range)}`, field: 'messages', grant }),
 
     /** Opens the event stream: resolves once the headers of a 200 stream are there; its body is still to be read. */
     async events({ sequence, lastEventId }: StreamPosition, grant: string, signal: AbortSignal): Promise<Response> {
-      const query = { afterSequence: sequence }
       const headers = { Accept: 'text/event-stream', ...(lastEventId && { 'Last-Event-ID': lastEventId }) }
-      const response = await exchange({ method: 'GET', path: '/events', query, grant, headers, signal })
+      const response = await exchange({ method: 'GET', path: `/events?${query({ afterSequence: sequence })}`, grant, headers, signal })
       const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream')
       if (isStream && response.body) return response
       void response.body?.cancel().catch(() => {})
@@ -116,27 +114,25 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     if (parts.grant) headers.Authorization = `Bearer ${parts.grant}`
     if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
     if (parts.body) headers['Content-Type'] = 'application/json'
-    const query = String(new URLSearchParams(parts.query as Record<string, never>))
 
-    let response: Response
-    try {
-      response = await send(base + parts.path + (query && `?${query}`), {
-        method: parts.method,
-        headers,
-        body: parts.raw ?? (parts.body && JSON.stringify(parts.body)),
-        signal: parts.signal,
-        credentials: 'omit',
-        cache: parts.grant ? 'no-store' : 'default',
-        // A grant must not be carried along to wherever a redirect points.
-        redirect: 'error',
-      })
-    } catch {
+    const response = await send(base + parts.path, {
+      method: parts.method,
+      headers,
+      body: parts.raw ?? (parts.body && JSON.stringify(parts.body)),
+      signal: parts.signal,
+      credentials: 'omit',
+      cache: parts.grant ? 'no-store' : 'default',
+      // A redirect must not carry the grant to another host.
+      redirect: 'error',
+    }).catch(() => {
       throw new WidgetError('network_error', { retryable: true })
-    }
+    })
     if (response.ok) return response
     throw await errorOf(response)
   }
 }
+
+const query = (values: object) => new URLSearchParams(values as Record<string, never>)
 
 async function errorOf(response: Response): Promise<WidgetError> {
   const { status, headers } = response

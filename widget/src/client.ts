@@ -2,8 +2,8 @@ import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
 import { isOneSessionsEnd, sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter } from './events.ts'
-import type { Identity } from './identity.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
+import { loadOnce } from './load-once.ts'
 import { createPause } from './pause.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
 import { retrying } from './retrying.ts'
@@ -102,8 +102,31 @@ export function createServiceClient(
   let loadingConfig: Promise<void> | undefined
   let connection: ConnectionState = 'idle'
   let ended: { event?: SessionEnd; code: string } | undefined
-  let lost = false
-  let loading: Promise<Identity> | undefined
+  let canRestart = false
+  /** Most pages have no identity provider, so this part is loaded at its first use. */
+  const loadIdentity = loadOnce(
+    async () =>
+      (await import('./identity.ts')).createIdentity({
+        api,
+        platform,
+        records,
+        emit,
+        provider: options.identityProvider,
+        current: () => (ended ? undefined : visit),
+        shown: () => visit,
+        started: () => starting,
+        drop(reason) {
+          visit?.close(reason)
+          visit = undefined
+        },
+        begin,
+        onConnection: setConnection,
+        onSessionChange: features.goOn,
+        onUnidentified: (code) => onEnd(code, true),
+      }),
+    'identity_unavailable',
+    ({ detail }) => emit('error', detail),
+  )
 
   return {
     ...features.operations,
@@ -131,7 +154,7 @@ export function createServiceClient(
       return this.start()
     },
 
-    canStartNew: () => ended !== undefined && (ended.event ? isOneSessionsEnd(ended.code) : lost),
+    canStartNew: () => ended !== undefined && canRestart,
 
     /**
      * Puts a message in the outbox. What becomes of it is told by events.
@@ -220,7 +243,6 @@ export function createServiceClient(
   /** @param asks whether the identity provider is asked who the visitor is */
   async function begin(asks: boolean, given?: GivenSession): Promise<void> {
     ended = undefined
-    lost = false
     setConnection('connecting')
     const recalled = features.start()
     const current = createVisit({
@@ -232,7 +254,7 @@ export function createServiceClient(
       emit,
       config: () => config,
       onConnection: setConnection,
-      onEnd,
+      onEnd: (code) => onEnd(code),
       onClosed:
         options.identityProvider &&
         ((closed) => {
@@ -245,42 +267,10 @@ export function createServiceClient(
       onEvent: features.takeEvent,
     })
     visit = current
-    const [, content] = await Promise.all([config ?? takeConfig(), current.session.start(), recalled])
+    const [, content] = await Promise.all([takeConfig(), current.session.start(), recalled])
     if (visit !== current || !content || (asks && !(await settle(current)))) return
     const settled = current.session.content()
     if (visit === current && settled) current.open(settled)
-  }
-
-  /** Most pages know nobody by name, so this is fetched with its first use. */
-  function loadIdentity(): Promise<Identity> {
-    loading ??= import('./identity.ts').then(
-      ({ createIdentity }) =>
-        createIdentity({
-          api,
-          platform,
-          records,
-          emit,
-          provider: options.identityProvider,
-          current: () => (ended ? undefined : visit),
-          shown: () => visit,
-          started: () => starting,
-          drop(reason) {
-            visit?.close(reason)
-            visit = undefined
-          },
-          begin,
-          onConnection: setConnection,
-          onSessionChange: features.goOn,
-          onLost,
-        }),
-      () => {
-        loading = undefined
-        const failure = new WidgetError('identity_unavailable', { retryable: true })
-        emit('error', failure.detail)
-        throw failure
-      },
-    )
-    return loading
   }
 
   async function settle(current: Visit): Promise<boolean> {
@@ -289,15 +279,9 @@ export function createServiceClient(
     } catch (error) {
       if (visit !== current) return false
       current.close()
-      onLost(toWidgetError(error).code)
+      onEnd(toWidgetError(error).code, true)
       return false
     }
-  }
-
-  /** It cannot be told who the visitor is, and nobody is taken for anonymous. */
-  function onLost(code: string) {
-    lost = true
-    onEnd(code)
   }
 
   /** Fetches the configuration until it is there. Resolves then, or earlier if the chat has to begin with the defaults. */
@@ -327,10 +311,11 @@ export function createServiceClient(
     return loadingConfig
   }
 
-  /** A terminal condition: everything has stopped. */
-  function onEnd(code: string) {
+  /** @param isUnidentified the visitor's identity is unknown; a new start asks for it again */
+  function onEnd(code: string, isUnidentified = false) {
     const event = sessionEndOf(code)
     ended = { event, code }
+    canRestart = event ? isOneSessionsEnd(code) : isUnidentified
     setConnection('ended')
     if (event) emit(event, { code })
   }

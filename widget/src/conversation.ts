@@ -26,8 +26,6 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
       return message
     },
 
-    hasArrived: (clientOperationId: string) => messages.byOperation(clientOperationId)?.messageId !== undefined,
-
     unread: () => unread,
 
     /** Messages up to this sequence are read. */
@@ -38,34 +36,34 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
 
     lastSequence: () => messages.all().findLast(({ sequence }) => sequence)?.sequence ?? 0,
 
-    setOwnStatus(clientOperationId: string, deliveryStatus: DeliveryStatus, error?: WidgetErrorDetail) {
-      messages.patchLocal(clientOperationId, { deliveryStatus, error })
-      tellChanged()
-    },
-
-    tellOwn<Name extends 'message.retrying' | 'message.retry.exhausted'>(
-      name: Name,
+    /** @param attempt which attempt is the next one, if there is one */
+    setOwnStatus(
       clientOperationId: string,
-      more: Omit<WidgetEventMap[Name], 'message'>,
+      deliveryStatus: DeliveryStatus,
+      error?: WidgetErrorDetail,
+      attempt?: number,
     ) {
-      const message = messages.byOperation(clientOperationId)
-      if (message) emit(name, { message, ...more } as WidgetEventMap[Name])
+      const message = messages.patchLocal(clientOperationId, { deliveryStatus, error })
+      tellChanged()
+      if (!message || !error) return
+      if (attempt) emit('message.retrying', { message, attempt })
+      else emit('message.retry.exhausted', { message, error })
     },
 
     /** The answer of POST /messages, which may come after the event of the same message. */
     takeAnswer(answer: AcceptedMessage) {
       const { acceptedAt, ...known } = answer
-      announce('message.accepted', messages.merge({ ...known, createdAt: acceptedAt }))
+      announce(messages.merge({ ...known, createdAt: acceptedAt }))
       tellChanged()
     },
 
     /** A message of the history. One that the stream missed is announced as if it had come that way. */
     take(message: ServiceMessage, missed: boolean) {
-      const { clientOperationId, author } = message
+      const { clientOperationId } = message
       const own = clientOperationId && messages.byOperation(clientOperationId)
       const isNews = missed || (own && !own.messageId)
       const merged = messages.merge(message)
-      if (isNews) announce(author.kind === 'visitor' ? 'message.accepted' : 'message.received', merged)
+      if (isNews) announce(merged)
     },
 
     takeEvent(event: StreamEvent, onOwn: (clientOperationId: string) => void) {
@@ -75,7 +73,7 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
         if (typeof message?.messageId !== 'string') return
         const merged = messages.merge(message)
         if (message.clientOperationId) onOwn(message.clientOperationId)
-        announce(type, merged)
+        announce(merged)
         tellChanged()
       } else if (type === 'message.state.changed') {
         const message = messages.setStatus(String(data.messageId), data.state as DeliveryStatus)
@@ -96,10 +94,10 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
     tellChanged,
   }
 
-  function announce(name: 'message.accepted' | 'message.received', message: WidgetMessage | undefined) {
+  function announce(message: WidgetMessage | undefined) {
     if (!message?.messageId || announced.has(message.messageId)) return
     announced.add(message.messageId)
-    emit(name, { message })
+    emit(message.author.kind === 'visitor' ? 'message.accepted' : 'message.received', { message })
   }
 
   function tellChanged() {

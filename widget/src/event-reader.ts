@@ -5,9 +5,8 @@ import type { StreamEvent } from './types.ts'
 const longestEventCharacters = 1_000_000
 
 export interface ReaderCallbacks {
-  onEvent(event: StreamEvent): void
-  /** An event that cannot be read. */
-  onUnreadable(): void
+  /** One event; undefined if it cannot be read. */
+  onEvent(event: StreamEvent | undefined): void
   /** A heartbeat: the last sequence that the service knows. */
   onHeartbeat(lastSequence: number): void
   /** The service's wish for the wait before a reconnect, in milliseconds. */
@@ -53,9 +52,7 @@ export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: Re
       fields = {}
       held = 0
       if (data === undefined) return
-      const event = parseEvent(id, type, data)
-      if (event) callbacks.onEvent(event)
-      else callbacks.onUnreadable()
+      callbacks.onEvent(parseEvent(id, type, data))
     } else if (name === '') {
       const heartbeat = /^hb (\d+)\s*$/.exec(text)
       if (heartbeat) callbacks.onHeartbeat(Number(heartbeat[1]))

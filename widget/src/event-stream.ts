@@ -4,7 +4,7 @@ import { readEvents } from './event-reader.ts'
 import { createPause } from './pause.ts'
 import type { LifecycleSignal, Platform, TimerId } from './platform.ts'
 import type { StreamPosition } from './session-record.ts'
-import type { SessionEnd, StreamEvent } from './types.ts'
+import type { StreamEvent, WidgetConfig } from './types.ts'
 
 /** A connection that lasted this long starts the backoff anew. */
 const stableAfterMs = 10_000
@@ -13,7 +13,7 @@ const resetsBeforeGivingUp = 3
 
 export interface EventStreamDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
-  settings: { heartbeatMs: number; reconnectMinMs: number; reconnectMaxMs: number }
+  settings?: Partial<WidgetConfig['realtime']>
   /** Where to begin. */
   position: StreamPosition
   /** Makes one attempt; called with the position of that moment. */
@@ -22,17 +22,18 @@ export interface EventStreamDeps {
   onEvent(event: StreamEvent): void
   onPosition(position: StreamPosition): void
   /**
-   * The service knows of more than the stream has brought. Fetches from the history what is missing, and answers whether
-   * something was.
+   * The service has later events than the stream delivered. Fetches missing messages from the history. Resolves to true if
+   * there were any; never rejects.
    */
   onBehind(position: StreamPosition): Promise<boolean>
   /** The position is no longer good. Loads the history and answers where to go on from. */
   onReset(): Promise<StreamPosition>
   onState(state: 'online' | 'reconnecting'): void
-  /** A terminal event arrived. The stream has stopped. */
-  onEnd(event: SessionEnd): void
-  /** The service refuses the stream for good. The stream has stopped. */
-  onFailure(error: WidgetError | undefined): void
+  /**
+   * The stream has stopped for good. `failed` is false after a terminal event, and true if the service refused the stream or
+   * resets did not help.
+   */
+  onEnd(code: string, failed: boolean): void
 }
 
 export type EventStream = ReturnType<typeof createEventStream>
@@ -44,7 +45,8 @@ export type EventStream = ReturnType<typeof createEventStream>
  */
 export function createEventStream(deps: EventStreamDeps) {
   const { clock, random, lifecycle } = deps.platform
-  const { heartbeatMs, reconnectMinMs, reconnectMaxMs } = deps.settings
+  const { heartbeatSeconds = 15, reconnectMinMs = 500, reconnectMaxMs = 20_000 } = deps.settings ?? {}
+  const heartbeatMs = heartbeatSeconds * 1_000
   const silenceLimitMs = heartbeatMs * 2.5
   const pause = createPause(clock)
   let position = deps.position
@@ -78,7 +80,7 @@ export function createEventStream(deps: EventStreamDeps) {
       const startedMs = clock.now()
       const failure = await connectOnce()
       if (current !== mine) return
-      if (failure && !failure.retryable) return giveUp(failure)
+      if (failure && !failure.retryable) return end(failure.code, true)
       if (clock.now() - startedMs >= stableAfterMs) attempt = resets = 0
       deps.onState('reconnecting')
       const backoffMs = backoffDelay(attempt, { minMs: reconnectMinMs, maxMs: reconnectMaxMs }, random)
@@ -107,16 +109,16 @@ export function createEventStream(deps: EventStreamDeps) {
           retryHintMs = ms
         },
         onHeartbeat: (last) => void compare(last, controller),
-        // What could not be read is still in the history, if it was a message.
-        onUnreadable: () => void deps.onBehind(position).catch(() => false),
         onEvent(event) {
           if (controller.signal.aborted) return
-          if (event.type === 'replay.reset.required') {
+          // If the unreadable event was a message, the history has it.
+          if (!event) void deps.onBehind(position)
+          else if (event.type === 'replay.reset.required') {
             if (event.data.reauthenticationRequired === true) return end('replay.reset.required')
             reset = true
             controller.abort()
           } else if (terminalEvents.includes(event.type)) {
-            end(event.type as SessionEnd)
+            end(event.type)
           } else if (event.sequence > position.sequence) {
             advance(event)
           }
@@ -143,7 +145,7 @@ export function createEventStream(deps: EventStreamDeps) {
 
   async function startOver(mine: object): Promise<WidgetError | undefined> {
     resets += 1
-    if (resets > resetsBeforeGivingUp) giveUp(undefined)
+    if (resets > resetsBeforeGivingUp) end('realtime_terminal_failure', true)
     else
       try {
         const loaded = await deps.onReset()
@@ -163,7 +165,7 @@ export function createEventStream(deps: EventStreamDeps) {
     if (!beforeHole && lastSequence <= Math.max(position.sequence, comparedTo)) return
     beforeHole = undefined
     comparedTo = lastSequence
-    const missed = await deps.onBehind(from).catch(() => false)
+    const missed = await deps.onBehind(from)
     // A stream that lost a message may have lost other events too; a new connection brings those that are still ahead.
     if (missed) controller.abort()
   }
@@ -187,14 +189,9 @@ export function createEventStream(deps: EventStreamDeps) {
     }
   }
 
-  function end(event: SessionEnd) {
+  function end(code: string, failed = false) {
     stop()
-    deps.onEnd(event)
-  }
-
-  function giveUp(failure: WidgetError | undefined) {
-    stop()
-    deps.onFailure(failure)
+    deps.onEnd(code, failed)
   }
 
   function stop() {

@@ -38,11 +38,6 @@ export interface FeatureOperations {
   submitForm: Forms['submit']
 }
 
-export interface LateDeps {
-  /** How far this browser's clock is ahead of the service's, at most. Milliseconds. */
-  aheadMs(): number
-}
-
 export interface Features {
   operations: FeatureOperations
   /** What the page before left is read. */
@@ -55,17 +50,17 @@ export interface Features {
   }
   /** The same visitor goes on with the conversation in another session: forms and activity stay. */
   goOn(sessionId: string): void
-  /** An event of the stream, in order. */
-  takeEvent(event: StreamEvent): void
+  /** An event of the stream, in order, and when it was received by the browser's clock. */
+  takeEvent(event: StreamEvent, receivedAtMs: number): void
 }
 
 /** Typing, presence, forms, agents' requests and page reports of one client. */
-export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
+export function createFeatures(deps: FeaturesDeps): Features {
   const { platform, emitter, config, pageContext, grants, messages } = deps
   const api = createFeatureApi(deps.api, platform.upload)
   const records = createFeatureRecords(platform.storage, deps.siteKey)
   const may = (capability: string) => hasSession && config()?.capabilities[capability] !== false
-  const parts = { api, platform, emitter, records, config, grants, aheadMs: deps.aheadMs }
+  const parts = { api, platform, emitter, records, config, grants, aheadMs: () => aheadMs }
   const presence = createPresence({ clock: platform.clock, emitter, records, messages })
   const supports = { navigation: false, screenshots: false, ...deps.supports }
   const requests = createLateRequests({ ...parts, presence, supports })
@@ -82,6 +77,8 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
     report: (page) => grants()((grant) => api.reportPage(page, grant)),
   })
   let hasSession = false
+  /** How far the browser's clock is ahead of the service's, at most. */
+  let aheadMs = Number.POSITIVE_INFINITY
   /** The conversation whose messages have been loaded. */
   let loaded: string | undefined
   records.load()
@@ -136,7 +133,10 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
       if (hadRequests) emitter.emit('requests.changed', { requests: [] })
     },
 
-    takeEvent(event) {
+    takeEvent(event, receivedAtMs) {
+      // A live event gives the difference of the clocks. A replayed one is older and gives an upper bound.
+      const sinceMs = receivedAtMs - Date.parse(event.occurredAt)
+      if (sinceMs < aheadMs) aheadMs = sinceMs
       presence.takeEvent(event)
       requests.takeEvent(event)
     },

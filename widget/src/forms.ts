@@ -6,7 +6,7 @@ import type { Grants } from './late-features.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
 import type { PresenceKeeper } from './presence.ts'
-import { repeat } from './repeat.ts'
+import { retrying } from './retrying.ts'
 import type { FormIssues, FormKind, FormState, WidgetConfig, WidgetEventMap } from './types.ts'
 
 const attempts = 6
@@ -102,7 +102,7 @@ export function createForms({ api, platform, emitter, records, presence, config,
     const begunFor = visitor
     const withGrant = grants()
     const call = () => withGrant((grant) => api.submitForm(kind, submission.fields, grant, submission.key))
-    const sending = repeat(call, { pause, random, attempts, now: clock.now })
+    const sending = retrying(call, { pause, random, isEnough: (_, attempt) => attempt + 1 >= attempts })
       .then(
         () => {
           if (begunFor !== visitor) return

@@ -44,7 +44,7 @@ export interface IdentityDeps {
   /** The conversation continues in another session. */
   onSessionChange(sessionId: string): void
   /** The visitor's identity is unknown. The chat ends, since it must not continue as anonymous. */
-  onLost(code: string): void
+  onUnidentified(code: string): void
 }
 
 export type Identity = ReturnType<typeof createIdentity>
@@ -196,7 +196,8 @@ export function createIdentity(deps: IdentityDeps) {
     records.writeOutbox(visit.view()!.sessionId, unsent)
     for (const entry of unsent) conversation.addOwn(entry)
     await visit.loaded()
-    outbox.restore(unsent.filter(({ input }) => !conversation.hasArrived(input.clientOperationId)))
+    const { byOperation } = conversation.messages
+    outbox.restore(unsent.filter(({ input }) => !byOperation(input.clientOperationId)?.messageId))
     outbox.start()
   }
 
@@ -228,7 +229,7 @@ export function createIdentity(deps: IdentityDeps) {
       const failure = toWidgetError(error)
       // The session is over, and the association with it.
       if (isOneSessionsEnd(failure.code)) return deps.begin(false)
-      deps.onLost(failure.code)
+      deps.onUnidentified(failure.code)
       throw failure
     }
   }

@@ -3,6 +3,7 @@ import type { Api } from './api.ts'
 import { WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { createFeatures, FeatureOperations, Features } from './features.ts'
+import { loadOnce } from './load-once.ts'
 import type { Platform } from './platform.ts'
 import { featureRecordKey } from './session-record.ts'
 import type { PageContext, SessionView, StreamEvent, WidgetConfig, WidgetEventMap, WidgetMessage } from './types.ts'
@@ -49,9 +50,16 @@ const quiet: readonly string[] = ['prepare', 'startTyping', 'updatePageContext']
 export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDeps) {
   const { emitter, platform, siteKey, config } = deps
   let features: Features | undefined
-  let loading: Promise<Features> | undefined
-  let waiting: StreamEvent[] = []
-  let aheadMs = Number.POSITIVE_INFINITY
+  let waiting: [event: StreamEvent, receivedAtMs: number][] = []
+  const load = loadOnce(async () => {
+    const { createFeatures } = await loadFeatures()
+    features = createFeatures(deps)
+    const session = deps.session()
+    if (session) features.told['session.ready']({ session })
+    for (const one of waiting) features.takeEvent(...one)
+    waiting = []
+    return features
+  }, 'network_error')
 
   // Subscribed before anybody else: whoever hears of it finds this done.
   for (const name of ['session.ready', 'message.queued', 'messages.changed', 'connection.changed'] as const)
@@ -76,11 +84,9 @@ export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDep
 
     /** An event of the stream, in order. */
     takeEvent(event: StreamEvent) {
-      // How far this clock is ahead: a live event tells it best, one of a replay only says that it is not more.
-      const sinceMs = platform.clock.now() - Date.parse(event.occurredAt)
-      if (sinceMs < aheadMs) aheadMs = sinceMs
-      if (features) return features.takeEvent(event)
-      if (/^(typing|agent|conv|nav|screen)/.test(event.type)) waiting.push(event)
+      const receivedAtMs = platform.clock.now()
+      if (features) return features.takeEvent(event, receivedAtMs)
+      if (/^(typing|agent|conv|nav|screen)/.test(event.type)) waiting.push([event, receivedAtMs])
       if (waiting[0]) load().catch(ignored)
     },
 
@@ -102,24 +108,6 @@ export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDep
         return run(loaded)
       })
     }
-  }
-
-  function load(): Promise<Features> {
-    loading ??= loadFeatures().then(
-      ({ createFeatures }) => {
-        features = createFeatures({ ...deps, aheadMs: () => aheadMs })
-        const session = deps.session()
-        if (session) features.told['session.ready']({ session })
-        for (const event of waiting) features.takeEvent(event)
-        waiting = []
-        return features
-      },
-      () => {
-        loading = undefined
-        throw new WidgetError('network_error', { retryable: true })
-      },
-    )
-    return loading
   }
 }
 

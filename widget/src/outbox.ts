@@ -37,9 +37,8 @@ export interface OutboxDeps {
   send(input: MessageInput): Promise<AcceptedMessage>
   /** Keeps what is still to be sent over a reload. */
   save(entries: readonly OutboxEntry[]): void
-  onStatus(clientOperationId: string, status: DeliveryStatus, error?: WidgetErrorDetail): void
-  onRetrying(clientOperationId: string, attempt: number): void
-  onExhausted(clientOperationId: string, error: WidgetErrorDetail): void
+  /** `attempt` is the next one; left out if there is none. */
+  onStatus(clientOperationId: string, status: DeliveryStatus, error?: WidgetErrorDetail, attempt?: number): void
   onAccepted(answer: AcceptedMessage): void
 }
 
@@ -112,20 +111,21 @@ export function createOutbox(deps: OutboxDeps) {
       void run()
     },
 
-    /** Nothing is sent for now. Given the terminal failure, whatever was waiting is told as not sent. */
-    stop(reason?: WidgetError) {
-      open = false
-      pause.end()
-      if (reason) for (const entry of entries.filter(({ error }) => !error)) fail(entry, reason)
-    },
+    stop,
 
-    /** Sends and stores nothing any more; what is stored stays, for the page that takes it up. */
-    dispose() {
-      open = false
+    /** Stops for good. Stored entries stay in the storage for the next page. */
+    dispose(reason?: WidgetError) {
+      stop(reason)
       disposed = true
       unsubscribe()
-      pause.end()
     },
+  }
+
+  /** Stops sending until `start`. Given a reason, the unsent messages are reported as failed. */
+  function stop(reason?: WidgetError) {
+    open = false
+    pause.end()
+    if (reason) for (const entry of entries.filter(({ error }) => !error)) fail(entry, reason)
   }
 
   function next() {
@@ -165,8 +165,7 @@ export function createOutbox(deps: OutboxDeps) {
             entry.notBeforeMs = clock.now() + retryAfterMs
             keep(entries)
           }
-          deps.onStatus(clientOperationId, 'retrying', detail)
-          deps.onRetrying(clientOperationId, attempt + 1)
+          deps.onStatus(clientOperationId, 'retrying', detail, attempt + 1)
         },
       })
       keep(entries.filter((one) => one !== entry))
@@ -183,7 +182,6 @@ export function createOutbox(deps: OutboxDeps) {
   function fail(entry: OutboxEntry, { detail }: WidgetError) {
     entry.error = detail
     keep(entries)
-    deps.onStatus(entry.input.clientOperationId, 'failed', entry.error)
-    deps.onExhausted(entry.input.clientOperationId, entry.error)
+    deps.onStatus(entry.input.clientOperationId, 'failed', detail)
   }
 }

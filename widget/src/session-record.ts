@@ -1,7 +1,7 @@
 import type { GrantTimes } from './grant-times.ts'
 import type { OutboxEntry } from './outbox.ts'
 import type { KeyValueStorage } from './storage.ts'
-import type { SessionContent, SessionEnd } from './types.ts'
+import type { SessionContent } from './types.ts'
 
 /** Where the stream stands: what a reconnect and a renewal tell the service. */
 export interface StreamPosition {
@@ -25,8 +25,8 @@ export interface SessionRecord extends SessionNotes {
   clientInstanceId: string
   session?: SessionContent
   times?: GrantTimes
-  /** A condition that a reload must not turn into a fresh, anonymous session. */
-  ended?: { event: SessionEnd }
+  /** How the session before this one ended. After a lasting end, no new session begins. */
+  ended?: { event: string }
 }
 
 export type SessionRecords = ReturnType<typeof createSessionRecords>
@@ -68,9 +68,9 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
     },
   }
 
-  function parsed<Value>(name: string): Value | undefined {
+  function parsed<Value>(name: string): Value | null | undefined {
     try {
-      return JSON.parse(storage.getItem(name) ?? 'null') ?? undefined
+      return JSON.parse(storage.getItem(name) as string)
     } catch {
       return undefined
     }

@@ -143,13 +143,15 @@ export function createSession(deps: SessionDeps) {
     const key = newId()
     const askedAtMs = clock.now()
     const isEnough = () => over
-    const onFailure = ({ detail }: WidgetError) => over || deps.onError(detail)
+    const onRetry = ({ detail }: WidgetError) => deps.onError(detail)
     try {
-      const content = await retrying(() => call(key), { pause: between, random, isEnough, onFailure })
+      const content = await retrying(() => call(key), { pause: between, random, isEnough, onRetry })
       renewing = undefined
       accept({ content, askedAtMs })
     } catch (error) {
-      const { code } = toWidgetError(error)
+      if (over) return
+      const { code, detail } = toWidgetError(error)
+      deps.onError(detail)
       finish(sessionEndOf(code) || !record?.session ? code : 'session.expired')
     }
   }
@@ -206,8 +208,7 @@ export function createSession(deps: SessionDeps) {
       return
     }
     leave()
-    const ended = isLastingEnd(code) ? { event: code } : undefined
-    if (record) records.forgetSession(record.clientInstanceId, ended)
+    if (record) records.forgetSession(record.clientInstanceId, { event: code })
     deps.onEnd(code)
   }
 

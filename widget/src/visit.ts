@@ -93,8 +93,6 @@ export function createVisit(deps: VisitDeps) {
       if (content) records.writeOutbox(content.sessionId, entries)
     },
     onStatus: conversation.setOwnStatus,
-    onRetrying: (id, attempt) => conversation.tellOwn('message.retrying', id, { attempt }),
-    onExhausted: (id, error) => conversation.tellOwn('message.retry.exhausted', id, { error }),
     onAccepted: conversation.takeAnswer,
   })
   const history = createHistory({
@@ -120,8 +118,8 @@ export function createVisit(deps: VisitDeps) {
 
     /** The session without its credentials. */
     view(): SessionView | undefined {
-      const content = opened ? session.content() : undefined
-      if (!content) return undefined
+      const content = session.content()
+      if (!opened || !content) return undefined
       const { sessionId, conversationId, continuity, identity } = content
       return { sessionId, conversationId, continuity, identity }
     },
@@ -170,10 +168,9 @@ export function createVisit(deps: VisitDeps) {
 
     /** Stops everything for good. Given a failure, what was waiting is told as not sent. */
     close(reason?: WidgetError) {
-      if (reason) outbox.stop(reason)
+      outbox.dispose(reason)
       closed = true
       stop()
-      outbox.dispose()
       session.stop()
     },
   }
@@ -196,10 +193,9 @@ export function createVisit(deps: VisitDeps) {
   }
 
   function openStream(sessionId: string, lastSequence: number) {
-    const { heartbeatSeconds = 15, reconnectMinMs = 500, reconnectMaxMs = 20_000 } = deps.config()?.realtime ?? {}
     const stream = createEventStream({
       platform,
-      settings: { heartbeatMs: heartbeatSeconds * 1_000, reconnectMinMs, reconnectMaxMs },
+      settings: deps.config()?.realtime,
       position: session.notes().position ?? { sequence: lastSequence },
       connect: (position, signal) => withGrant((grant) => api.events(position, grant, signal)),
       onEvent(event) {
@@ -207,20 +203,16 @@ export function createVisit(deps: VisitDeps) {
         if (!closed) deps.onEvent(event)
       },
       onPosition: (position) => session.remember({ position }),
-      onBehind: (position) => history.fillFrom(position.sequence),
+      onBehind: ({ sequence }) => history.fillFrom(sequence).catch(() => false),
       onReset: async () => ({ sequence: await history.reload(true) }),
       onState(state) {
         if (state === 'online') tab.onOnline()
         deps.onConnection(state)
       },
-      onEnd(event) {
+      onEnd(code, failed) {
         tab.stop()
-        session.end(event)
-      },
-      onFailure(failure) {
-        tab.stop()
-        emit('error', { code: 'realtime_terminal_failure', recoverable: false })
-        session.end(failure?.code ?? 'realtime_terminal_failure')
+        if (failed) emit('error', { code: 'realtime_terminal_failure', recoverable: false })
+        session.end(code)
       },
     })
     const tab = createTabStream({
