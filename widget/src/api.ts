@@ -84,7 +84,13 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     /** Opens the event stream: resolves once the headers of a 200 stream are there; its body is still to be read. */
     async events({ sequence, lastEventId }: StreamPosition, grant: string, signal: AbortSignal): Promise<Response> {
       const headers = { Accept: 'text/event-stream', ...(lastEventId && { 'Last-Event-ID': lastEventId }) }
-      const response = await exchange({ method: 'GET', path: `/events?${query({ afterSequence: sequence })}`, grant, headers, signal })
+      const response = await exchange({
+        method: 'GET',
+        path: `/events?${query({ afterSequence: sequence })}`,
+        grant,
+        headers,
+        signal,
+      })
       const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream')
       if (isStream && response.body) return response
       void response.body?.cancel().catch(() => {})

@@ -1,12 +1,12 @@
 import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
+import { createConfigLoader } from './config-loader.ts'
 import { isOneSessionsEnd, sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter } from './events.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
 import { loadOnce } from './load-once.ts'
-import { createPause } from './pause.ts'
+import { messageBody } from './message-text.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
-import { retrying } from './retrying.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
 import { type StorageMode, storageFor } from './storage.ts'
@@ -46,12 +46,6 @@ export interface ServiceClientOptions {
 export type ServiceClient = ReturnType<typeof createServiceClient>
 
 const notStarted = () => Promise.reject(new WidgetError('not_started'))
-
-/** Between two attempts to fetch the configuration. */
-const configRange = { minMs: 500, maxMs: 30_000 }
-/** The chat begins without the configuration after so many failures, or when the service asks for a longer wait. */
-const configFailuresAtMost = 3
-const configWaitAtMostMs = 5_000
 
 /** A draft is kept up to this length. */
 const longestDraft = 16_384
@@ -97,12 +91,21 @@ export function createServiceClient(
   })
   let visit: Visit | undefined
   let starting: Promise<void> | undefined
-  const configPause = createPause(platform.clock)
   let config: WidgetConfig | undefined
-  let loadingConfig: Promise<void> | undefined
   let connection: ConnectionState = 'idle'
   let ended: { event?: SessionEnd; code: string } | undefined
   let canRestart = false
+  const configLoader = createConfigLoader({
+    api,
+    platform,
+    siteKey: options.siteKey,
+    isRunning: () => starting !== undefined && !ended,
+    async onLoaded(loaded) {
+      config = loaded
+      await features.configure()
+      emit('config.loaded', { config })
+    },
+  })
   /** Most pages have no identity provider, so this part is loaded at its first use. */
   const loadIdentity = loadOnce(
     async () =>
@@ -148,13 +151,13 @@ export function createServiceClient(
     },
 
     /** When the visitor asks for it after an end that leaves them the right to chat: begins anew, the conversation empty. */
-    startNew(): Promise<void> {
-      if (!this.canStartNew()) return Promise.resolve()
+    async startNew(): Promise<void> {
+      if (!this.canStartNew()) return
       this.stop()
-      return this.start()
+      await this.start()
     },
 
-    canStartNew: () => ended !== undefined && canRestart,
+    canStartNew: () => !!ended && canRestart,
 
     /**
      * Puts a message in the outbox. What becomes of it is told by events.
@@ -164,9 +167,7 @@ export function createServiceClient(
     sendMessage(text: string): WidgetMessage {
       if (ended) throw new WidgetError('session_ended', { terminal: true })
       if (!visit) throw new WidgetError('not_started')
-      const body = sendable(text)
-      if (body.trim() === '') throw new WidgetError('message_empty')
-      if ([...body].length > (config?.limits.bodyMaxLength ?? 4_000)) throw new WidgetError('message_too_long')
+      const body = messageBody(text, config?.limits.bodyMaxLength)
       const { locale } = options
       const message = visit.send({
         input: { clientOperationId: platform.newId(), body, contentType: 'text', locale, pageContext: pageContext() },
@@ -181,7 +182,7 @@ export function createServiceClient(
     retryMessage: (clientOperationId: string): boolean => visit?.outbox.retry(clientOperationId) ?? false,
 
     /** Loads the messages before the oldest one held. */
-    loadOlder: (): Promise<void> => visit?.history.loadOlder() ?? Promise.resolve(),
+    loadOlder: async (): Promise<void> => visit?.history.loadOlder(),
 
     hasOlder: (): boolean => visit?.history.hasOlder() ?? false,
 
@@ -254,23 +255,18 @@ export function createServiceClient(
       emit,
       config: () => config,
       onConnection: setConnection,
-      onEnd: (code) => onEnd(code),
+      onEnd,
       onClosed:
         options.identityProvider &&
         ((closed) => {
           setConnection('connecting')
-          loadIdentity().then(
-            (identity) => identity.followClosed(current, closed),
-            () => visit === current && closed.end(),
-          )
+          loadIdentity().then((identity) => identity.followClosed(current, closed), closed.end)
         }),
       onEvent: features.takeEvent,
     })
     visit = current
-    const [, content] = await Promise.all([takeConfig(), current.session.start(), recalled])
-    if (visit !== current || !content || (asks && !(await settle(current)))) return
-    const settled = current.session.content()
-    if (visit === current && settled) current.open(settled)
+    await Promise.all([configLoader.load(), current.session.start(), recalled])
+    if (current.session.content() && (!asks || (await settle(current)))) current.open()
   }
 
   async function settle(current: Visit): Promise<boolean> {
@@ -282,33 +278,6 @@ export function createServiceClient(
       onEnd(toWidgetError(error).code, true)
       return false
     }
-  }
-
-  /** Fetches the configuration until it is there. Resolves then, or earlier if the chat has to begin with the defaults. */
-  function takeConfig(): Promise<void> {
-    loadingConfig ??= new Promise((resolve) => {
-      void retrying(() => api.config(options.siteKey), {
-        pause: configPause,
-        random: platform.random,
-        range: configRange,
-        isEnough({ retryAfterMs = 0 }, attempt) {
-          if (attempt + 1 >= configFailuresAtMost || retryAfterMs > configWaitAtMostMs) resolve()
-          return !starting || ended !== undefined
-        },
-      })
-        .then(
-          async (loaded) => {
-            config = loaded
-            await features.configure()
-            emit('config.loaded', { config })
-          },
-          () => {
-            loadingConfig = undefined
-          },
-        )
-        .then(resolve)
-    })
-    return loadingConfig
   }
 
   /** @param isUnidentified the visitor's identity is unknown; a new start asks for it again */
@@ -323,15 +292,7 @@ export function createServiceClient(
   function setConnection(state: ConnectionState) {
     if (state === connection || (ended && state !== 'ended' && state !== 'idle')) return
     connection = state
-    if (state === 'online') configPause.hurry()
+    if (state === 'online') configLoader.hurry()
     emit('connection.changed', { state })
   }
-}
-
-/** The text as the service takes it: newlines as such, no other control characters, no broken characters. */
-function sendable(text: string): string {
-  return text
-    .replace(/\r\n?/g, '\n')
-    .replace(/[^\P{Cc}\t\n]/gu, '')
-    .toWellFormed()
 }

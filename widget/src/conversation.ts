@@ -5,7 +5,7 @@ import type { DeliveryStatus, StreamEvent, WidgetErrorDetail, WidgetEventMap, Wi
 import type { AcceptedMessage, ServiceMessage } from './wire.ts'
 
 /** Events whose data goes to the application as it came. */
-const passedOn = /^((typing|agent|conversation)\.|session\.identified$)/
+const passedOn = /^(typing|agent|conv|session\.i)/
 
 /** The messages held, and the events that tell the application what became of each: once, whichever way the news came. */
 export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit'>) {

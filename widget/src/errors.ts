@@ -80,8 +80,8 @@ export function isOneSessionsEnd(code: string) {
 }
 
 /** After this end a reload does not begin a new session by itself. */
-export function isLastingEnd(code = ''): code is SessionEnd {
-  return /^(session\.revoked|visitor|replay)/.test(code)
+export function isLastingEnd(code: string | undefined): code is SessionEnd {
+  return /^(session\.revoked|visitor|replay)/.test(code!)
 }
 
 /** The code as a terminal event; undefined if it is no end of a session. */

@@ -26,8 +26,8 @@ export interface EventStreamDeps {
    * there were any; never rejects.
    */
   onBehind(position: StreamPosition): Promise<boolean>
-  /** The position is no longer good. Loads the history and answers where to go on from. */
-  onReset(): Promise<StreamPosition>
+  /** The position is no longer valid. Loads the history and resolves to the sequence to continue from. */
+  onReset(): Promise<number>
   onState(state: 'online' | 'reconnecting'): void
   /**
    * The stream has stopped for good. `failed` is false after a terminal event, and true if the service refused the stream or
@@ -125,7 +125,8 @@ export function createEventStream(deps: EventStreamDeps) {
         },
       })
     } catch (error) {
-      if (!controller.signal.aborted) return toWidgetError(error).status > 0 ? toWidgetError(error) : undefined
+      const failure = toWidgetError(error)
+      if (!controller.signal.aborted && failure.status) return failure
     } finally {
       if (connection === controller) {
         clock.clearTimeout(watchdog)
@@ -143,20 +144,23 @@ export function createEventStream(deps: EventStreamDeps) {
     deps.onPosition(position)
   }
 
+  /** Continues after a reset with the newest page of the history. */
   async function startOver(mine: object): Promise<WidgetError | undefined> {
     resets += 1
-    if (resets > resetsBeforeGivingUp) end('realtime_terminal_failure', true)
-    else
-      try {
-        const loaded = await deps.onReset()
-        if (current !== mine) return undefined
-        position = loaded
-        comparedTo = position.sequence
-        beforeHole = undefined
-        deps.onPosition(position)
-      } catch (error) {
-        return toWidgetError(error)
-      }
+    if (resets > resetsBeforeGivingUp) {
+      end('realtime_terminal_failure', true)
+      return undefined
+    }
+    try {
+      const sequence = await deps.onReset()
+      if (current !== mine) return undefined
+      position = { sequence }
+      comparedTo = sequence
+      beforeHole = undefined
+      deps.onPosition(position)
+    } catch (error) {
+      return toWidgetError(error)
+    }
     return undefined
   }
 

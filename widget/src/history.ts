@@ -38,9 +38,9 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
     },
 
     /** Loads the page before the oldest message shown. Calls while one is under way share it. */
-    loadOlder(): Promise<void> {
+    async loadOlder(): Promise<void> {
       const oldest = messages.all().find(({ sequence }) => sequence)?.sequence
-      if (!hasOlder || !oldest) return Promise.resolve()
+      if (!hasOlder || !oldest) return
       older ??= fetchPage({ beforeSequence: oldest, limit: pageSize })
         .then((page) => {
           hasOlder = page.hasMore
@@ -49,7 +49,7 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
         .finally(() => {
           older = undefined
         })
-      return older
+      await older
     },
 
     /** Loads what came after a sequence. Answers whether anything of it was new. */

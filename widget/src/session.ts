@@ -64,9 +64,13 @@ export function createSession(deps: SessionDeps) {
       if (isLastingEnd(record.ended?.event)) finish(record.ended.event)
       else if (deps.given) accept(deps.given)
       else if (!record.session || clock.now() >= (record.times?.expiresAtMs ?? 0)) {
-        // What the visitor was writing is theirs still, unless it may be someone else by now.
-        if (isVerified()) records.forgetSession(clientInstanceId)
-        record = { clientInstanceId, draft: isVerified() ? undefined : record.draft }
+        // The draft stays, unless the session was verified: the next person may be another one.
+        if (isVerified()) {
+          records.forgetSession(clientInstanceId)
+          record = { clientInstanceId }
+        }
+        const { draft, ended } = record
+        record = { clientInstanceId, draft, ended }
         // The same input for each attempt: with another one the service would refuse the key.
         const { siteKey: publicSiteKey, locale } = deps
         const input = { publicSiteKey, clientInstanceId, locale, pageContext: deps.pageContext?.() }

@@ -9,15 +9,7 @@ import type { Platform } from './platform.ts'
 import { createSession, type GivenSession } from './session.ts'
 import type { SessionRecords } from './session-record.ts'
 import { createTabStream } from './tab-stream.ts'
-import type {
-  ConnectionState,
-  PageContext,
-  SessionContent,
-  SessionView,
-  StreamEvent,
-  WidgetConfig,
-  WidgetEventMap,
-} from './types.ts'
+import type { ConnectionState, PageContext, SessionView, StreamEvent, WidgetConfig, WidgetEventMap } from './types.ts'
 
 export interface VisitDeps {
   api: Api
@@ -72,13 +64,16 @@ export function createVisit(deps: VisitDeps) {
     onEnd(code) {
       if (closed) return
       stop()
+      const isClosed = code === 'session.closed'
+      const isVerified = session.isVerified()
       const end = () => {
+        if (closed) return
         outbox.stop(new WidgetError(code, { terminal: true }))
-        // They have logged out, in another tab: whoever sits there now is shown nothing of theirs.
-        if (code === 'session.closed' && session.isVerified()) conversation.clear(true)
+        // The visitor has logged out in another tab: the next person must not see the conversation.
+        if (isClosed && isVerified) conversation.clear(true)
         deps.onEnd(code)
       }
-      if (code !== 'session.closed' || session.isVerified() || !opened || !deps.onClosed) return end()
+      if (!isClosed || isVerified || !opened || !deps.onClosed) return end()
       outbox.stop()
       deps.onClosed({ unsent: outbox.pending(), draft: session.notes().draft, end })
     },
@@ -131,7 +126,10 @@ export function createVisit(deps: VisitDeps) {
     },
 
     /** It is known whose session this is: shows what is kept of it, sends what is waiting, opens the stream, loads the history. */
-    open({ sessionId, replay, identity }: SessionContent) {
+    open() {
+      const content = session.content()
+      if (!content) return
+      const { sessionId, replay, identity } = content
       opened = true
       const kept = records.readOutbox()
       const isOwn = kept.sessionId === sessionId
@@ -158,7 +156,7 @@ export function createVisit(deps: VisitDeps) {
 
     isOpened: () => opened,
 
-    draft: () => (opened && session.notes().draft) || '',
+    draft: () => (opened ? session.notes().draft : undefined),
 
     markRead() {
       const readTo = Math.max(conversation.lastSequence(), session.notes().readTo ?? 0)
@@ -204,7 +202,7 @@ export function createVisit(deps: VisitDeps) {
       },
       onPosition: (position) => session.remember({ position }),
       onBehind: ({ sequence }) => history.fillFrom(sequence).catch(() => false),
-      onReset: async () => ({ sequence: await history.reload(true) }),
+      onReset: () => history.reload(true),
       onState(state) {
         if (state === 'online') tab.onOnline()
         deps.onConnection(state)

@@ -6,7 +6,7 @@ const tel = /^\+?[0-9 ()/.-]{3,}$/
 /** The rule that a value breaks, in the words of the service's own `issues`; undefined where it would be taken. */
 export function brokenRule({ type, required, maxLength }: FormField, value: string): string | undefined {
   if (value.trim() === '') return required ? 'required' : undefined
-  if (value.length > maxLength) return 'maxLength'
+  if ([...value].length > maxLength) return 'maxLength'
   if (type === 'email') return email.test(value) && value.length <= 254 ? undefined : 'format'
   return type === 'tel' && !tel.test(value) ? 'format' : undefined
 }

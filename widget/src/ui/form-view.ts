@@ -94,7 +94,8 @@ export function createFormView({ form, isOffline, consent, onSubmit, onSkip, ...
       id,
       name: field.name,
       dir: 'auto',
-      maxlength: String(field.maxLength),
+      // The attribute counts UTF-16 units; the service counts code points, which have up to two.
+      maxlength: String(field.maxLength * 2),
       autocomplete: autocompleteOf(field),
       'aria-required': field.required ? 'true' : undefined,
       'aria-describedby': `${id}-problem`,

@@ -6,7 +6,8 @@ import { createLauncherHost } from './launcher-host.ts'
 import { launcherTexts } from './launcher-texts.ts'
 import { chooseLocale, languageOf, pageLocales } from './locale-choice.ts'
 import { readableRefusal } from './readable-refusal.ts'
-import type { createWidget, ServiceWidget, ServiceWidgetOptions } from './widget.ts'
+import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
+import type { createWidget } from './widget.ts'
 
 /** Where the build has put the chat itself, relative to this script's own address. */
 declare const CHAT_MODULE: string

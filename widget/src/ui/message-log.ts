@@ -31,6 +31,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     greetingMark,
     element('div', { class: 'bubble' }, greetingText),
   )
+  const previousEnded = element('div', { class: 'loading', hidden: true }, texts.previousEnded)
   const loading = element('div', { class: 'loading', hidden: true }, texts.loadingOlder)
   const list = element('div', { class: 'list', role: 'log', 'aria-live': 'polite', 'aria-label': texts.log })
   const typing = element('div', { class: 'typing', hidden: true })
@@ -42,7 +43,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     news,
   )
   const scroller = element('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': texts.log })
-  scroller.append(loading, greeting, list, typing)
+  scroller.append(loading, previousEnded, greeting, list, typing)
   jump.addEventListener('click', () => {
     toEnd()
     scroller.focus({ preventScroll: true })
@@ -68,6 +69,10 @@ export function createMessageLog(deps: MessageLogDeps) {
     setGreeting(text: string, title: string) {
       greetingText.textContent = text
       greetingMark.textContent = initialOf(title)
+    },
+
+    showPreviousEnded(isShown: boolean) {
+      previousEnded.hidden = !isShown
     },
 
     /** Shows the messages. `quiet`: they are loaded, not new, and are not announced. */

@@ -21,6 +21,8 @@ export interface PanelDeps {
   locale: string | undefined
   panelId: string
   onClose(): void
+  /** Whether the present session began after the chat before it was disabled. */
+  hasPreviousEnded(): boolean
   /** Tells a screen reader what the conversation itself does not say. */
   announce(text: string): void
   /** Takes the whole widget out of sight for a moment, and back. */
@@ -30,7 +32,7 @@ export interface PanelDeps {
 }
 
 /** The chat itself: header, conversation and composer, kept up to date by the client's events. */
-export function createPanel({ client, texts, locale, panelId, onClose, ...deps }: PanelDeps) {
+export function createPanel({ client, texts, locale, panelId, onClose, hasPreviousEnded, ...deps }: PanelDeps) {
   const titleId = `${panelId}-title`
   const header = createHeader(texts, titleId, onClose)
   const composer = createComposer(texts, send, client.setDraft)
@@ -71,6 +73,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
   configure()
   log.show(features.withLines(client.messages()), true)
   showEnd()
+  log.showPreviousEnded(hasPreviousEnded())
 
   const subscriptions = [
     client.on('config.loaded', configure),
@@ -81,6 +84,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     client.on('session.ready', () => {
       takeDraft()
       showEnd()
+      log.showPreviousEnded(hasPreviousEnded())
     }),
     client.on('session.closed', () => {
       // They have logged out in another tab, perhaps.

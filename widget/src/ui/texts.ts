@@ -38,6 +38,8 @@ export interface ChatTexts {
   tooLong: (limit: number) => string
   outboxFull: string
   startNew: string
+  /** Stands above a new chat that began after the site's chat was disabled. */
+  previousEnded: string
   /** Told in place of the composer when the chat cannot go on. `unavailable`: it could not begin. */
   endReasons: Record<SessionEnd | 'unavailable', string>
   waitingForNetwork: string
