@@ -14,7 +14,7 @@ export const WIDGET_PUBLIC_API_VERSION = '1.0'
 const requestTimeoutMs = 15_000
 
 export interface ApiOptions {
-  /** Where the service answers, for example `https://chat.example.com`. */
+  /** Base URL of the service, for example `https://chat.example.com`. */
   apiBaseUrl: string
   fetch: typeof fetch
   clock: Clock
@@ -30,7 +30,7 @@ export interface RequestParts {
   signal?: AbortSignal
   /** Bytes as they are, in place of `body`; their type is among the headers. */
   raw?: Blob
-  /** A field that the service's answer always has. An answer without it is somebody else's. */
+  /** A field that the service's answer always has. An answer without it is not from the service. */
   field?: string
 }
 
@@ -45,7 +45,7 @@ export type Api = ReturnType<typeof createApi>
  * rejects with a `WidgetError`; the caller decides on retries. Credentials travel in headers and bodies only. The
  * browser itself adds `Origin`.
  *
- * An answer that does not come from the service (a proxy's 404, the page of a captive portal) says nothing about the
+ * An answer that is not from the service (a proxy's 404, the page of a captive portal) does not tell the outcome of the
  * operation: it is a retryable `unexpected_response`, whatever its status.
  */
 export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
@@ -149,7 +149,7 @@ async function errorOf(response: Response): Promise<WidgetError> {
   return new WidgetError(packageCode(code), { ...rest, status, retryAfterMs })
 }
 
-/** For an answer that is not the service's. */
+/** The error for an answer that is not from the service. */
 function foreign(status = 0, retryAfterMs?: number): WidgetError {
   return new WidgetError('unexpected_response', { status, retryable: true, retryAfterMs })
 }

@@ -27,7 +27,7 @@ import { createVisit, type Visit } from './visit.ts'
 export interface ServiceClientOptions {
   /** The installation's public key. Not a credential. */
   siteKey: string
-  /** Where the service answers, for example `https://chat.example.com`. */
+  /** Base URL of the service, for example `https://chat.example.com`. */
   apiBaseUrl: string
   /** Asked at the start, and by `identify`, for a signed assertion of who the visitor is. Never stored. */
   identityProvider?: IdentityProvider
@@ -54,8 +54,8 @@ const longestDraft = 16_384
  * The chat without any user interface: session, messages and events of section 4.4 of the specification. Nothing is
  * requested, read or written before `start`.
  *
- * @param loadFeatures gets what is needed beside messages; a user interface, which always needs it, brings it along
- * @param emitter given by a user interface that has events of its own to tell
+ * @param loadFeatures loads typing, presence, forms, requests and page reports
+ * @param emitter shared with a user interface that has events of its own
  */
 export function createServiceClient(
   options: ServiceClientOptions,
@@ -135,22 +135,22 @@ export function createServiceClient(
     ...features.operations,
 
     /**
-     * Takes up the tab's session or creates one, settles who the visitor is, then loads the history and opens the stream.
-     * Resolves when there is a session, or none is to be had: never rejects, what went wrong is told by events and `ended()`.
+     * Resumes the tab's session or creates one, identifies the visitor, then loads the history and opens the stream.
+     * Resolves when there is a session or the attempt has failed. Never rejects: events and `ended()` report failures.
      */
     start(): Promise<void> {
       starting ??= begin(true)
       return starting
     },
 
-    /** Closes the connection. The session stays alive until its grant ends: a later `start` takes it up again. */
+    /** Closes the connection. The session stays valid until its grant expires: a later `start` resumes it. */
     stop() {
       visit?.close()
       visit = starting = ended = undefined
       setConnection('idle')
     },
 
-    /** When the visitor asks for it after an end that leaves them the right to chat: begins anew, the conversation empty. */
+    /** Starts a new chat at the visitor's request, if `canStartNew`. The conversation is empty. */
     async startNew(): Promise<void> {
       if (!this.canStartNew()) return
       this.stop()
@@ -160,7 +160,7 @@ export function createServiceClient(
     canStartNew: () => !!ended && canRestart,
 
     /**
-     * Puts a message in the outbox. What becomes of it is told by events.
+     * Puts a message in the outbox. Events report its delivery.
      *
      * @throws WidgetError `message_empty`, `message_too_long`, `outbox_full`, `not_started` or `session_ended`
      */
@@ -178,52 +178,52 @@ export function createServiceClient(
       return message
     },
 
-    /** Sends a failed message once more, as the same operation. False where there is none to send. */
+    /** Retries a failed message with the same operation id. Returns false if there is none. */
     retryMessage: (clientOperationId: string): boolean => visit?.outbox.retry(clientOperationId) ?? false,
 
-    /** Loads the messages before the oldest one held. */
+    /** Loads the page before the oldest loaded message. */
     loadOlder: async (): Promise<void> => visit?.history.loadOlder(),
 
     hasOlder: (): boolean => visit?.history.hasOlder() ?? false,
 
     messages,
 
-    /** How many messages of the other side came since the visitor last looked. */
+    /** Number of messages from the other side after the last one read. */
     unread: (): number => visit?.conversation.unread() ?? 0,
 
-    /** The visitor sees the conversation. */
+    /** Marks all messages as read. */
     markRead: (): void => visit?.markRead(),
 
-    /** What the visitor was writing when the page was left. */
+    /** The unsent text of the composer. */
     draft: (): string => visit?.draft() ?? '',
 
-    /** Keeps what the visitor is writing, for as long as the session is kept. */
+    /** Stores the unsent text with the session. */
     setDraft(text: string) {
       visit?.session.remember({ draft: text.slice(0, longestDraft) })
     },
 
     /**
-     * Asks the identity provider for an assertion and associates the visitor with its subject. Another subject than before begins
-     * a new session: nothing of the one before is shown or sent any more.
+     * Asks the identity provider for an assertion and associates the visitor with its subject. A different subject begins
+     * a new session: data of the former one is no longer shown or sent.
      *
-     * @param wanted who it should be: an assertion about somebody else is refused. The assertion decides, not this.
-     * @throws WidgetError `identity_unavailable`, `identity_mismatch`, or what the service answered; the session stays as it was
+     * @param wanted the expected subject; an assertion for another subject is rejected. The assertion decides.
+     * @throws WidgetError `identity_unavailable`, `identity_mismatch` or an error of the service; the session stays unchanged
      */
     identify: async (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
       (await loadIdentity()).identify(wanted),
 
     /**
-     * The visitor has logged out. What was theirs leaves the page at once, whatever the service answers; then the chat goes on
+     * The visitor has logged out. Their data is removed from the page at once, also if the call fails. The chat continues
      * with a new, anonymous session.
      *
-     * @throws WidgetError where the service could not be told
+     * @throws WidgetError if the call fails
      */
     clearIdentity: async (): Promise<void> => (await loadIdentity()).clearIdentity(),
 
     /**
-     * Takes away what was asked for, on logout or a change of account.
+     * Removes the selected data on logout or a change of account.
      *
-     * @throws WidgetError where `clearIdentity` was asked for and the service could not be told
+     * @throws WidgetError if `clearIdentity` is selected and its call fails
      */
     resetVisitor: async (what?: VisitorReset): Promise<void> => (await loadIdentity()).resetVisitor(what),
 
@@ -234,7 +234,7 @@ export function createServiceClient(
     /** The session without its credentials. */
     session,
 
-    /** Why nothing is retried any more. */
+    /** Why the chat has ended. Undefined while it is active. */
     ended: (): Readonly<{ event?: SessionEnd; code: string }> | undefined => ended,
 
     /** Subscribes to an event; the answer unsubscribes. */

@@ -7,7 +7,7 @@ import type { AcceptedMessage, ServiceMessage } from './wire.ts'
 /** Events whose data goes to the application as it came. */
 const passedOn = /^(typing|agent|conv|session\.i)/
 
-/** The messages held, and the events that tell the application what became of each: once, whichever way the news came. */
+/** The loaded messages and their events. Each event is emitted once, whether the stream, the history or an answer came first. */
 export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit'>) {
   const messages = createMessageList()
   const announced = new Set<string>()
@@ -17,7 +17,7 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
   return {
     messages,
 
-    /** Shows a message of this page that is still to be sent, or could not be. */
+    /** Adds an own message that is pending or has failed. */
     addOwn({ input, createdAt, error }: OutboxEntry): WidgetMessage {
       const { pageContext: _notShown, ...shown } = input
       const deliveryStatus = error ? 'failed' : 'pending'
@@ -57,7 +57,7 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
       tellChanged()
     },
 
-    /** A message of the history. One that the stream missed is announced as if it had come that way. */
+    /** Takes a message of the history. Emits its event if the stream missed it. */
     take(message: ServiceMessage, missed: boolean) {
       const { clientOperationId } = message
       const own = clientOperationId && messages.byOperation(clientOperationId)
@@ -85,7 +85,7 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
       // Other types are information for newer packages: compatible, and ignored.
     },
 
-    /** Shows only what is still on its way, or nothing at all. */
+    /** Removes all messages except pending ones, or all. */
     clear(all = false) {
       messages.keepOnly(({ messageId, deliveryStatus }) => !all && !messageId && deliveryStatus !== 'failed')
       tellChanged()

@@ -6,7 +6,7 @@ import type { LifecycleSignal, Platform, TimerId } from './platform.ts'
 import type { StreamPosition } from './session-record.ts'
 import type { StreamEvent, WidgetConfig } from './types.ts'
 
-/** A connection that lasted this long starts the backoff anew. */
+/** A connection that lasted this long resets the backoff. */
 const stableAfterMs = 10_000
 /** Resets in a row, without a stable connection between them, before the stream gives up. */
 const resetsBeforeGivingUp = 3
@@ -14,7 +14,7 @@ const resetsBeforeGivingUp = 3
 export interface EventStreamDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
   settings?: Partial<WidgetConfig['realtime']>
-  /** Where to begin. */
+  /** Position to resume from. */
   position: StreamPosition
   /** Makes one attempt; called with the position of that moment. */
   connect(position: StreamPosition, signal: AbortSignal): Promise<Response>
@@ -40,8 +40,8 @@ export type EventStream = ReturnType<typeof createEventStream>
 
 /**
  * Keeps one event stream open (sections 4 and 6.1 of the contract and the specification): resumes with `Last-Event-ID` and
- * `afterSequence`, drops what it has already seen, and notices a connection that only looks alive by the heartbeats that fail
- * to come or that tell of more than has arrived.
+ * `afterSequence`, drops duplicate events, and detects a dead connection by missing heartbeats and a lost event by a
+ * heartbeat whose sequence is ahead of the stream.
  */
 export function createEventStream(deps: EventStreamDeps) {
   const { clock, random, lifecycle } = deps.platform
@@ -50,11 +50,11 @@ export function createEventStream(deps: EventStreamDeps) {
   const silenceLimitMs = heartbeatMs * 2.5
   const pause = createPause(clock)
   let position = deps.position
-  /** How far the history has been compared with the stream. */
+  /** Sequence up to which history and stream were compared. */
   let comparedTo = position.sequence
-  /** The position before a hole in the sequences, which may be nobody's event or a lost one. */
+  /** Position before a gap in the sequences: an event was lost, or was not for this visitor. */
   let beforeHole: StreamPosition | undefined
-  /** The run that is under way. A stream that was stopped and started again has another one. */
+  /** Identifies the current run. Each `start` makes a new one. */
   let current: object | undefined
   let attempt = 0
   let resets = 0
@@ -65,7 +65,7 @@ export function createEventStream(deps: EventStreamDeps) {
   let unsubscribe = () => {}
 
   return {
-    /** Opens the stream, or opens it again where it was stopped. */
+    /** Opens the stream. After `stop`, it resumes from the last position. */
     start() {
       current = {}
       attempt = resets = 0
@@ -90,7 +90,7 @@ export function createEventStream(deps: EventStreamDeps) {
     }
   }
 
-  /** One connection from its opening to its end. Answers what it failed of, if it was not a plain close. */
+  /** Makes one connection and reads it until it ends. Returns the service's error if there was one. */
   async function connectOnce(): Promise<WidgetError | undefined> {
     const controller = new AbortController()
     connection = controller
@@ -170,7 +170,7 @@ export function createEventStream(deps: EventStreamDeps) {
     beforeHole = undefined
     comparedTo = lastSequence
     const missed = await deps.onBehind(from)
-    // A stream that lost a message may have lost other events too; a new connection brings those that are still ahead.
+    // Other events may be lost too. A new connection delivers the events after the position.
     if (missed) controller.abort()
   }
 
@@ -182,7 +182,7 @@ export function createEventStream(deps: EventStreamDeps) {
   }
 
   function onLifecycle(signal: LifecycleSignal) {
-    // The browser is sure that there is no network, so nobody is told that the chat is online.
+    // Without a network, the chat must not be reported as online.
     if (signal === 'offline') return connection?.abort()
     if (pause.isWaiting()) {
       attempt = 0

@@ -21,7 +21,7 @@ import type {
 import type { ClosedVisit, Visit } from './visit.ts'
 
 const attempts = 4
-/** After 15 s the service takes a process that has not answered for dead, and lets a repeat complete its operation. */
+/** After 15 s, the service treats a silent process as dead and lets a retry complete its operation. */
 const deadProcessMs = 20_000
 const providerTimeoutMs = 15_000
 
@@ -51,7 +51,7 @@ export type Identity = ReturnType<typeof createIdentity>
 
 /**
  * Who the visitor is (sections 2.4, 3.2 and 4.4 of the specification). The host's backend decides by its assertion. An anonymous
- * visitor who is identified goes on in the session of the answer; for another person everything begins anew. One change at a
+ * visitor who is identified continues in the session of the answer. Another person gets a new session. One change at a
  * time.
  */
 export function createIdentity(deps: IdentityDeps) {
@@ -61,7 +61,7 @@ export function createIdentity(deps: IdentityDeps) {
   let turns: Promise<unknown> = Promise.resolve()
 
   return {
-    /** At the start, before anything is shown. False where another visit takes its place; rejects where it cannot be told. */
+    /** Identifies the visitor at the start. Resolves to false if another visit replaces this one; rejects on failure. */
     async settle(visit: Visit): Promise<boolean> {
       try {
         const assertion = await repeat(() => assertionFor())
@@ -130,7 +130,7 @@ export function createIdentity(deps: IdentityDeps) {
       throw unavailable
     }
     const subject = wanted?.externalSubject
-    // Read, not verified: it only keeps the answer about one person from being used for another.
+    // The claims are not verified here. The check only prevents the use of an assertion for another subject.
     if (assertion && subject !== undefined && claimsOf(assertion)?.sub !== subject)
       throw new WidgetError('identity_mismatch')
     return assertion
@@ -140,7 +140,7 @@ export function createIdentity(deps: IdentityDeps) {
     return (grant: string, key: string) => api.identify(assertion, grant, key)
   }
 
-  /** Answers whether the visit goes on: if not, the one of another person has begun. */
+  /** Resolves to true if the visit continues, and to false if a visit of another person has begun. */
   async function exchange(
     visit: Visit,
     call: (grant: string, key: string) => Promise<SessionContent>,
@@ -201,7 +201,7 @@ export function createIdentity(deps: IdentityDeps) {
     outbox.start()
   }
 
-  /** It is being settled whose session this is, so nothing is sent. */
+  /** The identity is changing, so nothing is sent. */
   function hold({ session, outbox }: Visit) {
     session.hold()
     outbox.stop()
@@ -227,7 +227,7 @@ export function createIdentity(deps: IdentityDeps) {
       await deps.begin(false, await ask(before, api.clearIdentity))
     } catch (error) {
       const failure = toWidgetError(error)
-      // The session is over, and the association with it.
+      // The session has ended, and its association with the subject.
       if (isOneSessionsEnd(failure.code)) return deps.begin(false)
       deps.onUnidentified(failure.code)
       throw failure
@@ -241,14 +241,14 @@ export function createIdentity(deps: IdentityDeps) {
     await deps.begin(asks)
   }
 
-  /** One operation of the service, with one key and the grant of before, however often it must be asked. */
+  /** Runs one operation with one key and the old grant, with retries. */
   async function ask<Content>({ accessGrant }: SessionContent, call: (grant: string, key: string) => Promise<Content>) {
     const key = newId()
     const askedAtMs = clock.now()
     return { content: await repeat(() => call(accessGrant, key)), askedAtMs }
   }
 
-  /** The person goes: what was theirs is neither shown nor sent nor kept any more. */
+  /** The person leaves: ends the visit and forgets the session. */
   function leave() {
     const instance = records.read()?.clientInstanceId ?? newId()
     deps.drop(new WidgetError('session.closed', { terminal: true }))
@@ -258,7 +258,7 @@ export function createIdentity(deps: IdentityDeps) {
     emit('unread.changed', { count: 0 })
   }
 
-  /** What a visit that has ended, or a page before, has left. */
+  /** Removes what an ended visit or an earlier page has left. */
   function forget() {
     const shown = deps.shown()
     if (shown) clearHistory(shown)

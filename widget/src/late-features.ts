@@ -28,7 +28,7 @@ export interface FeaturesDeps {
 /** Fetches `features.ts`, or has it. */
 export type LoadFeatures = () => Promise<{ createFeatures: typeof createFeatures }>
 
-/** What is answered while nothing is loaded. */
+/** Results of operations while the features are not loaded. */
 const unloaded = {
   presence: { typing: [], isClosed: false },
   activity: [],
@@ -39,13 +39,13 @@ const unloaded = {
   dismissRequest: undefined,
 }
 
-/** These wait for what is to be loaded and answer with a promise; of the quiet ones nobody hears that it could not be. */
+/** These operations load the features and return a promise. The quiet ones ignore a failure to load. */
 const answered = ['acknowledgeNavigation', 'acknowledgeScreenshot', 'uploadScreenshot', 'submitForm'] as const
 const quiet: readonly string[] = ['prepare', 'startTyping', 'updatePageContext']
 
 /**
- * What a chat has beside messages (typing, presence, forms, agents' requests, page reports) is fetched when it is first needed:
- * an event of it arrives, the page asks for it, the installation has a form, or the page before left something of it.
+ * Features beside messages (typing, presence, forms, agents' requests, page reports) are loaded when first needed:
+ * on their first event or call, if the installation has a form, or if an earlier page has stored state of them.
  */
 export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDeps) {
   const { emitter, platform, siteKey, config } = deps
@@ -61,25 +61,25 @@ export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDep
     return features
   }, 'network_error')
 
-  // Subscribed before anybody else: whoever hears of it finds this done.
+  // Subscribed first, so that the state is current when other handlers run.
   for (const name of ['session.ready', 'message.queued', 'messages.changed', 'connection.changed'] as const)
     emitter.on(name, (payload) => features?.told[name](payload as never))
 
   return {
-    /** A page begins: what the one before it left is read. Never rejects. */
+    /** Restores the state of the page before. Never rejects. */
     async start() {
       waiting = []
       if (features) features.load()
       else if (platform.storage.getItem(featureRecordKey(siteKey))) await load().catch(ignored)
     },
 
-    /** The configuration is there. Resolves when it is known which form is due. */
+    /** The configuration is loaded. Resolves when the due form is known. */
     async configure() {
       const { preChat, offline } = config()?.forms ?? {}
       if (preChat || offline) await load().catch(ignored)
     },
 
-    /** The same visitor goes on with the conversation in another session. */
+    /** The same visitor continues the conversation in another session. */
     goOn: (sessionId: string) => features?.goOn(sessionId),
 
     /** An event of the stream, in order. */
@@ -103,7 +103,7 @@ export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDep
       if (quiet.includes(name)) return load().then(run).catch(ignored)
       const asked = deps.grants()
       return load().then((loaded) => {
-        // What one person asked for is not done as the next one.
+        // The visitor may have changed during the load.
         if (asked !== deps.grants()) throw new WidgetError('session_ended', { terminal: true })
         return run(loaded)
       })

@@ -12,8 +12,8 @@ export interface LateRequests
 }
 
 /**
- * Agents' requests are seldom: what handles them is fetched with the first one. Events wait for it in their order, and what
- * could not be fetched is tried again when the network comes back and with each further event.
+ * Agents' requests are rare, so their code is loaded with the first one. Events are queued in order until then. A failed
+ * load is retried when the network returns and with each further event.
  */
 export function createLateRequests(deps: AgentRequestsDeps): LateRequests {
   const { records } = deps

@@ -18,12 +18,12 @@ export interface VisitDeps {
   siteKey: string
   locale?: string
   pageContext?: () => PageContext | undefined
-  /** A session that the service gave in exchange for another one. */
+  /** The session to begin with, from an identification. */
   given?: GivenSession
-  /** Tells the application; not called any more once the visit is over. */
+  /** Emits events to the application. Not called after the visit was closed. */
   emit: Emitter<WidgetEventMap>['emit']
   config(): WidgetConfig | undefined
-  /** Each event of the stream, once and in order, after the conversation has taken it: for what has events of its own. */
+  /** Called for each event of the stream, once and in order, after the conversation has handled it. */
   onEvent(event: StreamEvent): void
   onConnection(state: ConnectionState): void
   /**
@@ -47,7 +47,7 @@ export type Visit = ReturnType<typeof createVisit>
 
 /**
  * Everything that belongs to one session: its conversation, outbox, history and stream. A session is one person's, so a change
- * of the person closes the visit and opens another one; whatever a closed visit still hears changes and tells nothing.
+ * of the person closes the visit and opens another one. A closed visit ignores late answers and emits no events.
  */
 export function createVisit(deps: VisitDeps) {
   const { api, platform, records } = deps
@@ -125,7 +125,7 @@ export function createVisit(deps: VisitDeps) {
       return conversation.addOwn(entry)
     },
 
-    /** It is known whose session this is: shows what is kept of it, sends what is waiting, opens the stream, loads the history. */
+    /** The visitor is identified: restores stored messages, starts sending, opens the stream and loads the history. */
     open() {
       const content = session.content()
       if (!content) return
@@ -135,7 +135,7 @@ export function createVisit(deps: VisitDeps) {
       const isOwn = kept.sessionId === sessionId
       conversation.setReadTo(session.notes().readTo ?? replay.lastSequence)
       if (isOwn) outbox.restore(kept.entries)
-      // Nobody else may read, let alone send, what was written in another session; one without a name was this visitor's.
+      // Entries of another session are shown as failed, and only to an anonymous visitor.
       if (isOwn || identity.state === 'anonymous') {
         const lost = { code: 'session.expired', recoverable: false }
         for (const entry of kept.entries) conversation.addOwn(isOwn ? entry : { ...entry, error: lost })
@@ -164,7 +164,7 @@ export function createVisit(deps: VisitDeps) {
       conversation.setReadTo(readTo)
     },
 
-    /** Stops everything for good. Given a failure, what was waiting is told as not sent. */
+    /** Closes the visit. Given a reason, unsent messages are reported as failed. */
     close(reason?: WidgetError) {
       outbox.dispose(reason)
       closed = true
