@@ -44,7 +44,7 @@ async function newConversation(): Promise<string> {
 const row = (page: Page, text: string) => page.locator('.row', { hasText: text })
 
 describe('consoles of one browser over HTTP/1.1', () => {
-  it('ten of them are live, show a new conversation within seconds, and open it', async () => {
+  it('ten of them are live, and show and open a new conversation within seconds', async () => {
     const pages: Page[] = []
     while (pages.length < 10) pages.push(await openConsole())
     const text = await newConversation()
@@ -52,7 +52,7 @@ describe('consoles of one browser over HTTP/1.1', () => {
     await Promise.all(pages.map((page) => page.locator('.message.visitor', { hasText: text }).waitFor()))
   })
 
-  it('a hidden one shows what it missed when it is seen', async () => {
+  it('a hidden one shows missed messages when it becomes visible', async () => {
     const [hidden, visible] = [await openConsole(), await openConsole()]
     await setVisible(hidden, false)
     const text = await newConversation()

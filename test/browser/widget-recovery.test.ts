@@ -68,7 +68,7 @@ describe('if the service refuses', () => {
     return { page, complaints }
   }
 
-  it("the origin, no chat is shown and one console line names the origin and where to allow it", async () => {
+  it('the origin, no chat is shown and one console line names the origin and where to allow it', async () => {
     const { page, complaints } = await visitRefused()
     await expect.poll(() => ownLines(complaints)).toHaveLength(1)
     const { origin } = new URL(page.url())

@@ -71,7 +71,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
     },
 
     /**
-* Reports the visitor's decision, then the result: `accepted` before the page is left, `completed` or `failed` after.
+     * Reports the visitor's decision, then the result: `accepted` before the page is left, `completed` or `failed` after.
      * Rejects with a `WidgetError`, such as `CommandExpired` or `CommandAlreadyResolved`: the request is then over.
      */
     acknowledgeNavigation(commandId: string, outcome: NavigationOutcome): Promise<{ state: string }> {
