@@ -15,7 +15,7 @@ export interface FormViewDeps {
   isOffline: boolean
   consent: WidgetConfig['consent']
   onSubmit(fields: Record<string, string>): void
-  /** The visitor goes on without it; left out where that is not possible. */
+  /** Skips the form. Left out if the form is mandatory. */
   onSkip?: () => void
 }
 
@@ -27,7 +27,7 @@ interface Entry {
   problem: HTMLElement
 }
 
-/** A form of the installation. What was typed stays in it until the service has it. */
+/** A form of the installation. Keeps the typed values until the service has accepted them. */
 export function createFormView({ form, isOffline, consent, onSubmit, onSkip, ...deps }: FormViewDeps) {
   const texts = { ...englishFormTexts, ...deps.texts }
   const entries = form.fields.map(createEntry)

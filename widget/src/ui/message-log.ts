@@ -65,7 +65,7 @@ export function createMessageLog(deps: MessageLogDeps) {
   return {
     element: element('div', { class: 'log' }, scroller, jump),
 
-    /** The words above a conversation's beginning, said by whoever the chat belongs to. */
+    /** Sets the greeting above the first message. */
     setGreeting(text: string, title: string) {
       greetingText.textContent = text
       greetingMark.textContent = initialOf(title)
@@ -136,7 +136,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     isLoadingOlder = false
   }
 
-  /** What is put in now was loaded, and is not read out. */
+  /** Keeps screen readers from announcing loaded messages. */
   function busy() {
     clearTimeout(settling)
     list.setAttribute('aria-busy', 'true')
@@ -157,7 +157,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     showJump()
   }
 
-  /** The way back to the newest message; `hasNews` where one came that is out of sight. */
+  /** Shows the button to the newest message. `hasNews`: a new message is out of sight. */
   function showJump(hasNews = false) {
     // The focus does not fall out of the chat with the button that had it.
     if (followsEnd && jump.matches(':focus')) scroller.focus({ preventScroll: true })

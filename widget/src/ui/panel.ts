@@ -10,7 +10,7 @@ import { pageLifecycle } from './page-lifecycle.ts'
 import { createPanelFeatures } from './panel-features.ts'
 import type { ShownTexts } from './texts.ts'
 
-/** Where the panel fills the screen; the style sheet has the same condition. */
+/** Media query of the full-screen panel. The style sheet has the same condition. */
 export const fullScreenQuery = '(max-width: 480px), (max-height: 480px) and (pointer: coarse)'
 
 export type Panel = ReturnType<typeof createPanel>
@@ -23,7 +23,7 @@ export interface PanelDeps {
   onClose(): void
   /** Whether the present session began after the chat before it was disabled. */
   hasPreviousEnded(): boolean
-  /** Tells a screen reader what the conversation itself does not say. */
+  /** Announces a text to screen readers. */
   announce(text: string): void
   /** Takes the whole widget out of sight for a moment, and back. */
   conceal(isHidden: boolean): void
@@ -62,7 +62,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, hasPrevio
     event.stopPropagation()
     onClose()
   })
-  // On a phone the panel is the whole page, and what lies behind it is out of reach.
+  // On a phone the panel covers the page, so it is modal.
   const fullScreen = matchMedia(fullScreenQuery)
   const followScreen = () => setAttributes(panel, { 'aria-modal': fullScreen.matches && 'true' })
   fullScreen.addEventListener('change', followScreen)
@@ -137,7 +137,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, hasPrevio
     log.setGreeting(config?.appearance.greeting || texts.greeting, config?.appearance.title || texts.title)
   }
 
-  /** What was written before there was a session goes along with it; another session has a draft of its own. */
+  /** A draft from before the session is stored with it. Another session has its own draft. */
   function takeDraft() {
     const before = shown
     shown = client.session()
@@ -158,7 +158,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, hasPrevio
     }
   }
 
-  /** Where nothing can be sent any more, the reason stands in the composer's place. */
+  /** After the end of the chat, shows the reason instead of the composer. */
   function showEnd() {
     const ended = client.ended()
     const hadFocus = composer.element.matches(':focus-within')

@@ -5,7 +5,7 @@ import type { ShellOptions, Theme } from './shell.ts'
 import type { WidgetTexts } from './texts.ts'
 
 export interface ServiceWidgetOptions extends ServiceClientOptions, ShellOptions {
-  /** Replaces texts of the user interface, in whatever language it speaks. */
+  /** Replaces texts of the user interface in all languages. */
   texts?: Partial<WidgetTexts>
   /** Replaces texts in one language, or adds a language: keys are tags such as `de` or `de-CH`. */
   localeTexts?: Record<string, Partial<WidgetTexts>>
@@ -18,22 +18,22 @@ export interface ServiceWidget {
    * once there is a session or it is known that there will be none; it never rejects.
    */
   mount(): Promise<void>
-  /** Takes the widget off the page and closes its connection. A later `mount` goes on with the session. */
+  /** Removes the widget from the page and closes its connection. A later `mount` resumes the session. */
   unmount(): void
-  /** Opens the panel, and mounts the widget where it is not mounted. */
+  /** Opens the panel. Mounts the widget first if necessary. */
   open(): void
-  /** Closes the panel. The session goes on. */
+  /** Closes the panel. The session continues. */
   close(): void
   toggle(): void
   setOpen(isOpen: boolean): void
   isOpen(): boolean
   showLauncher(): void
-  /** Takes the launcher away, not the chat: the page opens it by `open`. */
+  /** Hides the launcher only. The page can still call `open`. */
   hideLauncher(): void
   setTheme(theme: Theme): void
-  /** Changes the language at once; undefined goes back to what page and browser ask for. */
+  /** Changes the language at once. Undefined restores the language of the page or browser. */
   setLocale(locale: string | undefined): void
-  /** Writes into the composer, for the visitor to send or not. */
+  /** Sets the text of the composer without sending it. */
   prefill(text: string): void
   /** Messages from the other side since the panel was last open. The launcher counts agents' requests that wait, too. */
   unreadCount(): number
@@ -42,11 +42,11 @@ export interface ServiceWidget {
   /** Sends a failed message once more, as the same operation. */
   retryMessage(clientOperationId: string): boolean
   messages(): readonly WidgetMessage[]
-  /** Who the visitor is, as the identity provider's assertion says. Rejects where it cannot be told; the session then stays as it was. */
+  /** Identifies the visitor by an assertion of the identity provider. If it rejects, the session is unchanged. */
   identify: ServiceClient['identify']
   /** The visitor has logged out. */
   clearIdentity: ServiceClient['clearIdentity']
-  /** Takes away what was asked for, on logout or a change of account. */
+  /** Removes the selected data on logout or a change of account. */
   resetVisitor: ServiceClient['resetVisitor']
   /**
    * Tells that the visitor is on another page, where the widget cannot see it itself: browsers without the Navigation API do

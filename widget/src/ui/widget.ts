@@ -32,7 +32,7 @@ interface Mounted {
 
 const panelId = 'panel'
 
-/** What follows is a task of its own: nothing of the chat holds up the page for long. */
+/** Splits long work into tasks, so that the page stays responsive. */
 const nextTask = () => new Promise((resolve) => setTimeout(resolve))
 
 /** The chat behind a launcher, which is asked for when the widget is mounted. Touches neither page nor storage before. */
@@ -180,7 +180,7 @@ export function createWidget(
     speak()
   }
 
-  /** Speaks the language that page, browser and installation agree on. The panel is built anew in it. */
+  /** Chooses the language by page, browser and installation, and rebuilds the panel in it. */
   function speak() {
     const known = [...widgetLocales, ...Object.keys(localeTexts ?? {})]
     const chosen = mounted && chooseLocale(locale, pageLocales(), known, client.config()?.locale)
@@ -249,7 +249,7 @@ export function createWidget(
     emitter.emit('panel.closed', {})
   }
 
-  /** A refusal of the page's origin is told as such, and not as a broken network. */
+  /** Reports a refused origin as such, and not as a network error. */
   function fetchReadably(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
     const send = () => (options.platform?.fetch ?? fetch)(input, init)
     const isScoped = 'Authorization' in init!.headers!
