@@ -124,7 +124,7 @@ export function createServiceClient(
         },
         begin,
         onConnection: setConnection,
-        onSessionChange: features.goOn,
+        onSessionChange: features.changeSession,
         onUnidentified: (code) => onEnd(code, true),
       }),
     'identity_unavailable',

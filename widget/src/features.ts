@@ -43,13 +43,13 @@ export interface Features {
   /** Reads the stored state. */
   load(): void
   /** The client's own events. */
-  told: {
+  handlers: {
     [Name in 'session.ready' | 'message.queued' | 'messages.changed' | 'connection.changed']: Handler<
       WidgetEventMap[Name]
     >
   }
   /** The same visitor continues the conversation in another session: forms and activity stay. */
-  goOn(sessionId: string): void
+  changeSession(sessionId: string): void
   /** An event of the stream, in order, and when it was received by the browser's clock. */
   takeEvent(event: StreamEvent, receivedAtMs: number): void
 }
@@ -93,7 +93,7 @@ export function createFeatures(deps: FeaturesDeps): Features {
   return {
     load: records.load,
 
-    told: {
+    handlers: {
       'session.ready': ({ session: { sessionId } }) => {
         if (records.begin(sessionId)) leave()
         records.begin(sessionId)
@@ -124,7 +124,7 @@ export function createFeatures(deps: FeaturesDeps): Features {
       },
     },
 
-    goOn(sessionId) {
+    changeSession(sessionId) {
       if (!records.current().sessionId) return
       const hadRequests = requests.all().length > 0
       // Agents' requests were made to the session before.

@@ -55,7 +55,7 @@ export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDep
     const { createFeatures } = await loadFeatures()
     features = createFeatures(deps)
     const session = deps.session()
-    if (session) features.told['session.ready']({ session })
+    if (session) features.handlers['session.ready']({ session })
     for (const one of waiting) features.takeEvent(...one)
     waiting = []
     return features
@@ -63,7 +63,7 @@ export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDep
 
   // Subscribed first, so that the state is current when other handlers run.
   for (const name of ['session.ready', 'message.queued', 'messages.changed', 'connection.changed'] as const)
-    emitter.on(name, (payload) => features?.told[name](payload as never))
+    emitter.on(name, (payload) => features?.handlers[name](payload as never))
 
   return {
     /** Restores the state of the page before. Never rejects. */
@@ -80,7 +80,7 @@ export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDep
     },
 
     /** The same visitor continues the conversation in another session. */
-    goOn: (sessionId: string) => features?.goOn(sessionId),
+    changeSession: (sessionId: string) => features?.changeSession(sessionId),
 
     /** An event of the stream, in order. */
     takeEvent(event: StreamEvent) {
