@@ -14,7 +14,7 @@ describe('the built widget', () => {
   })
   const code = (pattern: RegExp) => files.filter(({ name }) => pattern.test(name)).map(({ content }) => String(content))
 
-  it('keeps every promise about its size', () => {
+  it('keeps every size limit', () => {
     const sizes = measureSizes(files)
     expect(sizes).toHaveLength(10)
     for (const { name, bytes, limit } of sizes) {
@@ -23,7 +23,7 @@ describe('the built widget', () => {
     }
   })
 
-  it('is not built again while nothing changed, and comes out whole when several processes build at once', async () => {
+  it('is not rebuilt without changes, and is complete if several processes build at once', async () => {
     expect(await buildWidgetIfStale()).toEqual([])
     const [one, other] = await Promise.all([buildWidget(), buildWidget()])
     expect(one.map(({ name }) => name)).toEqual(other.map(({ name }) => name))
@@ -31,14 +31,14 @@ describe('the built widget', () => {
     expect((await readdir(widgetDist)).filter((name) => name.startsWith('.'))).toEqual([])
   })
 
-  it('needs nothing that a strict page forbids, and keeps nothing beyond the tab', () => {
+  it('uses no API that a strict page forbids, and no storage beyond the tab', () => {
     for (const text of code(/\.js$/)) {
       expect(text).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function\(/)
       expect(text).not.toMatch(/localStorage|document\.cookie|indexedDB/)
     }
   })
 
-  it('names its later parts by their content, relative to itself', () => {
+  it('names its chunks by their content, relative to itself', () => {
     const [loader] = code(/^widget\.js$/)
     const chat = files.find(({ name }) => name.startsWith('widget/chat-'))!.name
     expect(loader).toContain(`./${chat}`)
@@ -47,7 +47,7 @@ describe('the built widget', () => {
       expect(text).toMatch(new RegExp(`\\./${language}-[\\w-]+\\.js`))
   })
 
-  it('opens the chat with one file: everything that an open chat needs at once is in it', () => {
+  it('opens the chat with one file', () => {
     const chat = files.find(({ name }) => name.startsWith('widget/chat-'))!
     expect(String(chat.content)).not.toMatch(/(?:from|import)\s*["'`]\.\//)
     // What it may fetch later, when it is first needed.
@@ -86,7 +86,7 @@ async function documentedExports(entry: string): Promise<string[]> {
   return [...row.matchAll(/`(\w+)`/g)].map(([, name]) => name!)
 }
 
-it('touches the page only in its user interface', async () => {
+it('uses page APIs only in its user interface', async () => {
   const files = (await readdir(source, { recursive: true })).filter(
     (name) => /(?<!\.test)\.ts$/.test(name) && !name.startsWith('ui/'),
   )

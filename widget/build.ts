@@ -24,7 +24,7 @@ export interface BuiltFile {
  * @param keepOldMs how long files of earlier builds stay, for which pages already open may still ask
  */
 export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFile[]> {
-  // Only here: whoever finds everything built does not wait for the tools.
+  // Imported here, so that a current build does not load the tools.
   const [{ build }, { chatBuild, loaderBuild, packageBuild }] = await Promise.all([
     import('vite'),
     import('./vite.config.ts'),
@@ -49,7 +49,7 @@ export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFi
   }
 }
 
-/** Builds only where there is need. Answers what was built. */
+/** Builds if a source has changed. Returns the built files. */
 export async function buildWidgetIfStale(): Promise<BuiltFile[]> {
   return (await isWidgetStale()) ? buildWidget() : []
 }
@@ -67,7 +67,7 @@ export async function isWidgetStale(): Promise<boolean> {
 
 async function dropOld(current: string[], keepOldMs: number) {
   const kept = new Set(current)
-  // Not all of `dist`: another build's unfinished files come and go there.
+  // Only this folder: the rest of `dist` may hold unfinished files of another build.
   const hashed = (await filesIn(join(widgetDist, 'widget'))).map((name) => join('widget', name))
   for (const name of hashed.filter((each) => !kept.has(each))) {
     const path = join(widgetDist, name)

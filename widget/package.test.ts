@@ -47,7 +47,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(project, { recursive: true, force: true }))
 
-it('holds what it exports and no source, test or secret of the workshop', async () => {
+it('contains its exports, and no sources, tests or secrets', async () => {
   expect(packed).toEqual(expect.arrayContaining(['package.json', 'dist/index.js', 'dist/client.js', 'dist/widget.js']))
   expect(
     packed.filter(
@@ -61,7 +61,7 @@ it('holds what it exports and no source, test or secret of the workshop', async 
     expect(packed).toContain(String(entry).slice(2))
 })
 
-it('is imported where there is no page, and touches nothing there', async () => {
+it('can be imported without a page, and has no side effects', async () => {
   const script = `
     const { createServiceWidget } = await import('@service/widget')
     const { createServiceClient } = await import('@service/widget/client')
@@ -73,7 +73,7 @@ it('is imported where there is no page, and touches nothing there', async () => 
   expect(stdout.trim()).toBe('false 0')
 })
 
-it.each(['bundler', 'nodenext'])('has types that hold, with module resolution %s', async (moduleResolution) => {
+it.each(['bundler', 'nodenext'])('has valid types with module resolution %s', async (moduleResolution) => {
   await writeFile(join(project, 'consumer.ts'), consumer)
   const module = moduleResolution === 'nodenext' ? 'nodenext' : 'esnext'
   const options = [
@@ -92,7 +92,7 @@ it.each(['bundler', 'nodenext'])('has types that hold, with module resolution %s
   await expect(checked.catch((error) => error.stdout)).resolves.toMatchObject({ stdout: '' })
 })
 
-it('is bundled with each language apart, and without the interface where only the client is used', async () => {
+it('is bundled with separate languages, and without the interface if only the client is used', async () => {
   await writeFile(
     join(project, 'page.js'),
     `import { createServiceWidget } from '@service/widget'; createServiceWidget({ siteKey: 'pk_x', apiBaseUrl: '/' }).mount()`,

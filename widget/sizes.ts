@@ -41,7 +41,7 @@ export function measureSizes(files: readonly BuiltFile[]): MeasuredSize[] {
   ]
 }
 
-/** Of these files and all that they import, less what is there already. */
+/** Size of these files and their imports, without those that are already loaded. */
 function sizeOf(files: readonly BuiltFile[], names: readonly string[], there = new Set<string>()): number {
   const needed = new Set(names.flatMap((name) => [...withImports(files, name)]))
   return files

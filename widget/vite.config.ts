@@ -19,7 +19,7 @@ interface Output {
   define?: Record<string, string>
 }
 
-/** What is always needed is one file, however much of it later parts need too. */
+/** Puts the code that is always needed into one file. */
 const oneFile = (name: string, test: RegExp) => ({ codeSplitting: { groups: [{ name, test }] } })
 
 /**
@@ -77,7 +77,7 @@ export const packageBuild = outputOf({
   chunks: oneFile('core', /src\/(client|client-entry|pause|backoff|errors)\.ts$/),
 })
 
-/** What the script tag fetches when the chat is opened. Named after the content, so that it may be kept for ever. */
+/** The chat of the script tag. Named by its content, so that it can be cached for ever. */
 export const chatBuild = outputOf({
   input: { chat: 'src/ui/chat.ts' },
   entryFileNames: 'widget/[name]-[hash].js',

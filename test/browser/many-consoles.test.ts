@@ -50,7 +50,7 @@ describe('consoles in one browser over HTTP/1.1', () => {
     const text = await newConversation()
     await Promise.all(pages.map((page) => row(page, text).click()))
     await Promise.all(pages.map((page) => page.locator('.message.visitor', { hasText: text }).waitFor()))
-  })
+  }, 180_000)
 
   it('a hidden tab shows missed conversations when it becomes visible', async () => {
     const [hidden, visible] = [await openConsole(), await openConsole()]

@@ -46,7 +46,7 @@ describe('ten tabs of one browser over HTTP/1.1, each with a session of its own'
     shop = await openShop(database)
   })
 
-  it('all visible: each sends, and each shows the answer within seconds', async () => {
+  it('all visible: each sends and shows the answer within seconds', async () => {
     const pages = await openTabs(tabCount)
     const conversations = await Promise.all(pages.map(conversationOf))
     expect(new Set(conversations).size).toBe(tabCount)
@@ -60,7 +60,7 @@ describe('ten tabs of one browser over HTTP/1.1, each with a session of its own'
     expect(shop.network.count(stream)).toBeLessThanOrEqual(2)
   })
 
-  it('two visible, four hidden, four frozen: hidden ones send, and each shows all when it is seen', async () => {
+  it('two visible, four hidden, four frozen: hidden tabs send, and each shows all messages when it becomes visible', async () => {
     const pages = await openTabs(tabCount)
     const conversations = await Promise.all(pages.map(conversationOf))
     const visible = pages.slice(0, 2)
@@ -82,7 +82,7 @@ describe('ten tabs of one browser over HTTP/1.1, each with a session of its own'
     await Promise.all(pages.map((page) => untilSent(page, 'awake')))
   })
 
-  it('hidden, then frozen: no stream is left open, other tabs get theirs, and each shows all when it is seen', async () => {
+  it('hidden, then frozen: their streams close, other tabs get one, and each shows all messages when it becomes visible', async () => {
     const frozenPages = await openTabs(3)
     await Promise.all(frozenPages.map(untilOnline))
     for (const page of frozenPages) await setVisible(page, false)
@@ -100,7 +100,7 @@ describe('ten tabs of one browser over HTTP/1.1, each with a session of its own'
     await Promise.all(frozenPages.map((page) => shows(page, 'while you slept')))
   })
 
-  it('crashed or hanging with a stream: another tab takes the slot', async () => {
+  it('crashed or frozen with a stream: another tab takes the slot', async () => {
     const pages = await openTabs(2)
     await Promise.all(pages.map(untilOnline))
     const [crashing, hanging] = pages as [Page, Page]
@@ -123,7 +123,7 @@ describe('visible tabs of several sites over HTTP/1.1, more than the browser has
     shop = await openShop(database, { heartbeatSeconds: 300 })
   })
 
-  it('all send and show their answers, since no stream is open for longer than a minute', async () => {
+  it('all send and show answers, because each stream closes within a minute', async () => {
     const { port } = new URL(shop.origin)
     const origins = ['localhost', '127.0.0.1', 'a.localhost', 'b.localhost'].map((host) => `http://${host}:${port}`)
     const { siteKey } = shop
@@ -169,7 +169,7 @@ describe('ten tabs of one browser over HTTP/2', () => {
     shop = await openShop(database, { http2: true })
   })
 
-  it('each has a stream of its own, hidden tabs too', async () => {
+  it('each has its own stream, also hidden tabs', async () => {
     const pages = await openTabs(tabCount)
     await Promise.all(pages.map(untilOnline))
     for (const page of pages.slice(2)) await setVisible(page, false)

@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterEach(() => shop.network.thaw())
 
 describe('a visitor with a bad network', () => {
-  it('writes while offline: the messages wait, say so, and go out once when the network is back', async () => {
+  it('writes while offline: messages are pending, and are sent once when the network returns', async () => {
     const visit = await shop.visit()
     const { page, context } = visit
     await openChat(page)
@@ -53,7 +53,7 @@ describe('a visitor with a bad network', () => {
     await context.close()
   })
 
-  it('loses the answer of a message that was stored, hears nothing on the stream either, and still has it once', async () => {
+  it('has a message once if the answer and the stream are lost', async () => {
     const visit = await shop.visit('/lamp/fjord')
     const { page, context } = visit
     await openChat(page)
@@ -88,7 +88,7 @@ describe('a visitor with a bad network', () => {
     await context.close()
   })
 
-  it('has a stream that only looks alive: it is noticed and told, sending goes on, and nothing is missing afterwards', async () => {
+  it('sees a dead stream as reconnecting, can send, and has every message afterwards', async () => {
     const visit = await shop.visit('/help')
     const { page, context } = visit
     await openChat(page)
@@ -115,7 +115,7 @@ describe('a visitor with a bad network', () => {
     await context.close()
   })
 
-  it('reloads in mid-send: what had arrived is not sent twice, and what had not goes out', async () => {
+  it('reloads during a send: an accepted message is not sent again, an unsent one is', async () => {
     const visit = await shop.visit('/lamps')
     const { page, context } = visit
     await openChat(page)

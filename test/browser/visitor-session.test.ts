@@ -35,7 +35,7 @@ async function reopen(page: Page) {
 }
 
 describe('a visitor of the shop', () => {
-  it('duplicates the tab: one session, and each message once in both', async () => {
+  it('duplicates the tab: both share one session and show each message once', async () => {
     const visit = await shop.visit()
     const { page, context } = visit
     await openChat(page)
@@ -68,7 +68,7 @@ describe('a visitor of the shop', () => {
     await context.close()
   })
 
-  it('is revoked while typing: told at once, nothing goes out, and a reload does not begin anew', async () => {
+  it('is revoked while typing: sees it at once, cannot send, and a reload does not start a new session', async () => {
     const visit = await shop.visit()
     const { page, context } = visit
     await openChat(page)
@@ -90,7 +90,7 @@ describe('a visitor of the shop', () => {
     await context.close()
   })
 
-  it('signs in, is followed by another person, who signs out: nobody sees what is not theirs', async () => {
+  it('signs in, then another person does, then signs out: each sees only their own messages', async () => {
     const visit = await shop.visit()
     const { page, context } = visit
     const verifiedAs = async () => {
@@ -150,7 +150,7 @@ describe('a visitor of the shop', () => {
     await context.close()
   })
 
-  it('scrolls back through 500 messages: each once, in order, to the very first', async () => {
+  it('scrolls back through 500 messages: each is shown once and in order', async () => {
     const visit = await shop.visit()
     const { page, context } = visit
     await openChat(page)

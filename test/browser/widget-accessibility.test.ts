@@ -207,7 +207,7 @@ describe('axe finds nothing in light and dark', () => {
     await expectFlawless(page)
   })
 
-  it('would tell of a flaw', async () => {
+  it('reports a violation (check of the test itself)', async () => {
     const page = await visit()
     await open(page)
     await inWidget(page, '.field').evaluate((field) => field.removeAttribute('aria-label'))

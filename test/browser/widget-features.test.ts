@@ -131,7 +131,7 @@ async function expectAccessible(page: Page) {
 }
 
 describe('typing', () => {
-  it('is seen on both sides, and ends with the message', async () => {
+  it('is shown on both sides, and ends with the message', async () => {
     const { page, conversationId, complaints } = await visit()
     await online(page)
     await write(page, 'Hello')
@@ -179,7 +179,7 @@ describe('typing', () => {
 })
 
 describe('a message', () => {
-  it('tells where it is, forwards only, and who takes care of the chat', async () => {
+  it('shows its delivery status, which only moves forward, and the assigned agent', async () => {
     const { page, conversationId, complaints } = await visit()
     await online(page)
     await page.context().setOffline(true)
@@ -223,7 +223,7 @@ describe('the form before a chat', () => {
     ],
   }
 
-  it('is filled in by keyboard, checked in plain words, and captures one lead though the answer is lost', async () => {
+  it('can be filled in by keyboard, shows its problems, and captures one lead if the answer is lost', async () => {
     await configure({ preChatForm: true }, { preChat })
     const { page, conversationId } = await visit()
     await page.getByRole('heading', { name: 'Before we start' }).waitFor()
@@ -275,8 +275,8 @@ describe('the form before a chat', () => {
   })
 })
 
-describe('the form while nobody is there', () => {
-  it('tells what the service did not take, can be left for a message, and captures a lead', async () => {
+describe('the offline form', () => {
+  it('shows issues of the service, can be skipped for a message, and captures a lead', async () => {
     const offline = { fields: [{ name: 'email', label: 'Email address', type: 'email', required: true }] }
     await configure({ offlineForm: true }, { offline })
     const { page, conversationId } = await visit(async (route) => {
@@ -316,7 +316,7 @@ describe('the form while nobody is there', () => {
 })
 
 describe('a request for a screenshot', () => {
-  it('is granted with a chosen file: the picture is shown first, and its very bytes arrive', async () => {
+  it('is granted with a chosen file: the preview is shown, and the bytes arrive unchanged', async () => {
     const { page, sessionId, complaints } = await visit()
     await online(page)
     const commandId = await screenshotRequested(sessionId, 'To see your basket')
@@ -339,7 +339,7 @@ describe('a request for a screenshot', () => {
     expect(complaints).toEqual([])
   })
 
-  it('is granted by sharing the screen: one frame, without the chat in it, and the sharing has ended', async () => {
+  it('is granted by sharing the screen: one frame without the chat, then sharing ends', async () => {
     const { page, sessionId, complaints } = await visit()
     await online(page)
     await page.evaluate(`{
@@ -369,7 +369,7 @@ describe('a request for a screenshot', () => {
     expect(complaints).toEqual([])
   })
 
-  it('counts down, expires with the picture before the visitor’s eyes, and nothing is sent', async () => {
+  it('counts down, expires during the preview, and nothing is sent', async () => {
     const { page, sessionId, complaints } = await visit()
     await online(page)
     const commandId = await screenshotRequested(sessionId)
@@ -382,7 +382,7 @@ describe('a request for a screenshot', () => {
     expect(complaints).toEqual([])
   })
 
-  it('that the agent takes back is gone at once', async () => {
+  it('is removed when the agent cancels it', async () => {
     const { page, sessionId } = await visit()
     await online(page)
     const commandId = await screenshotRequested(sessionId)
@@ -392,7 +392,7 @@ describe('a request for a screenshot', () => {
     expect(await page.getByRole('button', { name: 'Share screen' }).count()).toBe(0)
   })
 
-  it('says so where the browser shares nothing, and a file is still a way', async () => {
+  it('offers a file if the browser cannot share the screen', async () => {
     const { page, sessionId } = await visit()
     await online(page)
     await page.evaluate(
@@ -410,7 +410,7 @@ describe('a request for a screenshot', () => {
 })
 
 describe('a request to go to another page', () => {
-  it('is accepted by keyboard, and its arrival is told by the page after', async () => {
+  it('is accepted by keyboard, and the next page reports the arrival', async () => {
     const { page, sessionId, complaints } = await visit()
     await online(page)
     const url = `${demo.origin}/?lamp=dune`
@@ -432,7 +432,7 @@ describe('a request to go to another page', () => {
     expect(complaints).toEqual([])
   })
 
-  it('is declined, and the visitor stays', async () => {
+  it('is declined, and the page does not change', async () => {
     const { page, sessionId } = await visit()
     await online(page)
     const { command } = await operator.commands.requestNavigation({ sessionId, url: `${demo.origin}/?lamp=dune` })
@@ -453,7 +453,7 @@ describe('a request to go to another page', () => {
 })
 
 describe('the page that the visitor is on', () => {
-  it('is known to operators after a change without a reload, without its query', async () => {
+  it('is reported without its query after a change without a reload', async () => {
     const { page, sessionId } = await visit()
     await online(page)
     await page.evaluate(`history.pushState({}, '', '/lamps/dune?token=secret#buy'); document.title = 'Dune'`)

@@ -20,7 +20,7 @@ describe('without a mouse', () => {
       return inside.getAttribute('aria-label') || inside.labels?.[0]?.textContent || inside.textContent
     })()`)
 
-  it('every control of the chat is reached by Tab, in the order it is seen, and left again', async () => {
+  it('Tab reaches every control in visual order, and leaves the chat', async () => {
     const page = await visit({ siteKey: 'pk_rate_limited_long', body: '<a href="#x">Before</a>' })
     await inWidget(page, '.launcher').waitFor()
     await page.keyboard.press('Tab')
@@ -46,7 +46,7 @@ describe('without a mouse', () => {
     expect(await focused(page)).toBe('BODY')
   })
 
-  it('the focus goes round inside a panel that fills the screen, and Escape gives it back', async () => {
+  it('the focus stays inside a full-screen panel, and Escape returns it', async () => {
     const page = await visit({ context: { viewport: { width: 390, height: 844 } } })
     await inWidget(page, '.launcher').focus()
     await page.keyboard.press('Enter')
@@ -77,7 +77,7 @@ describe('without a mouse', () => {
     throw new Error(`${name} was not reached; the focus went over ${passed.join(', ')}`)
   }
 
-  it('a failed message is sent again, and the focus is not lost with the button', async () => {
+  it('a failed message is retried, and the focus is kept', async () => {
     const page = await visit({ siteKey: 'pk_rate_limited_long' })
     await open(page)
     await page.keyboard.type('Please')
@@ -98,7 +98,7 @@ describe('without a mouse', () => {
     ).toContain('Please')
   })
 
-  it('the newest message is gone to, and the focus stays in the conversation', async () => {
+  it('the button scrolls to the newest message, and the focus stays in the conversation', async () => {
     const page = await visit()
     await showLongConversation(page)
     await inWidget(page, '.field').focus()
@@ -108,7 +108,7 @@ describe('without a mouse', () => {
     expect(await focused(page)).toBe('Conversation')
   })
 
-  it('a form is filled in, complained of, corrected and sent, and the visitor goes on writing', async () => {
+  it('a form is filled in, refused, corrected and submitted, and the composer gets the focus', async () => {
     await serve(withPreChat)
     const page = await visit()
     await inWidget(page, '.launcher').focus()
@@ -130,7 +130,7 @@ describe('without a mouse', () => {
     expect(gateway().features.leads).toEqual([{ name: 'Ada', email: 'ada@example.com', question: 'Lamps' }])
   })
 
-  it('the form while nobody is there is left for a message, and come back to', async () => {
+  it('the offline form is skipped for a message, and opened again', async () => {
     await serve(withOffline)
     const page = await visit()
     await inWidget(page, '.launcher').focus()
@@ -149,7 +149,7 @@ describe('without a mouse', () => {
     expect(gateway().features.leads).toEqual([{ email: 'ada@example.com' }])
   })
 
-  it('a picture is chosen, thrown away, chosen again, stopped on its way, and sent', async () => {
+  it('a picture is chosen, discarded, chosen again, stopped and sent', async () => {
     await serve(withRequests)
     const page = await visit()
     const id = await askForScreenshot(page)
@@ -176,20 +176,23 @@ describe('without a mouse', () => {
     expect(gateway().features.commandState(id)).toBe('uploaded')
   })
 
-  it.each(['navigation', 'screenshot'] as const)('a request (%s) is declined, and the focus goes on', async (kind) => {
-    await serve(withRequests)
-    const page = await visit()
-    await open(page)
-    const id = ask(kind, { url: 'https://elsewhere.example/' })
-    await page.getByRole('button', { name: 'No thanks' }).waitFor()
-    await reach(page, /^No thanks$/, 'Shift+Tab')
-    await page.keyboard.press('Enter')
-    await page.getByRole('button', { name: 'No thanks' }).waitFor({ state: 'detached' })
-    await expect.poll(() => focused(page)).toBe('Your message')
-    expect(gateway().features.commandState(id)).toMatch(/^(declined|denied)$/)
-  })
+  it.each(['navigation', 'screenshot'] as const)(
+    'a request (%s) is declined, and the focus moves to the composer',
+    async (kind) => {
+      await serve(withRequests)
+      const page = await visit()
+      await open(page)
+      const id = ask(kind, { url: 'https://elsewhere.example/' })
+      await page.getByRole('button', { name: 'No thanks' }).waitFor()
+      await reach(page, /^No thanks$/, 'Shift+Tab')
+      await page.keyboard.press('Enter')
+      await page.getByRole('button', { name: 'No thanks' }).waitFor({ state: 'detached' })
+      await expect.poll(() => focused(page)).toBe('Your message')
+      expect(gateway().features.commandState(id)).toMatch(/^(declined|denied)$/)
+    },
+  )
 
-  it('a chat that has ended is begun anew', async () => {
+  it('a new chat is started after the end of the former one', async () => {
     const page = await visit()
     await showEndedSession(page)
     await inWidget(page, '.scroller').focus()

@@ -46,7 +46,7 @@ const keepsWidget = `
 `
 
 describe('the script tag', () => {
-  it('runs on the strictest page without a violation, and begins nothing before the visitor opens the chat', async () => {
+  it('runs on a strict page without a violation, and makes no session before the visitor opens the chat', async () => {
     const { page, complaints } = await visit({ context: { locale: 'en-GB' } })
     const asked: string[] = []
     page.on('request', (request) => asked.push(new URL(request.url()).pathname))
@@ -68,7 +68,7 @@ describe('the script tag', () => {
     expect(complaints).toEqual([])
   })
 
-  it('speaks the language of the page, fetched when the chat is, without a violation', async () => {
+  it('shows the language of the page without a violation', async () => {
     const { page, complaints } = await visit({ lang: 'ar', dir: 'rtl' })
     await launcher(page, 'فتح المحادثة').click()
     const dialog = page.getByRole('dialog', { name: 'Nordlicht Support' })
@@ -79,12 +79,12 @@ describe('the script tag', () => {
     expect(complaints).toEqual([])
   })
 
-  it('speaks English where the installation or the package has no other', async () => {
+  it('shows English if the installation or the package has no other language', async () => {
     const { page } = await visit({ lang: 'nn', context: { locale: 'nn-NO' } })
     await launcher(page).waitFor()
   })
 
-  it('says that the chat did not load, and loads it when asked again', async () => {
+  it('shows that the chat did not load, and loads it at the next press', async () => {
     const { page } = await visit()
     let refusals = 0
     await page.route(/\/widget\/chat-/, (route) => {
@@ -101,7 +101,7 @@ describe('the script tag', () => {
     expect(await page.getByText('Chat did not load').count()).toBe(0)
   })
 
-  it('goes on by itself where the tab has a session, and counts what came meanwhile over a change of page', async () => {
+  it('resumes by itself if the tab has a session, and counts messages that arrived between pages', async () => {
     const { page, complaints } = await visit()
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -125,7 +125,7 @@ describe('the script tag', () => {
     expect(complaints).toEqual([])
   })
 
-  it('fetches nothing for a session that is over, nor in memory mode', async () => {
+  it('loads nothing for an expired session or in memory mode', async () => {
     const { page } = await visit()
     await page.evaluate(`sessionStorage.setItem('service.widget.1.pk_friendly',
       JSON.stringify({ clientInstanceId: 'x', session: {}, times: { renewAtMs: 1, expiresAtMs: 2 } }))`)
@@ -141,7 +141,7 @@ describe('the script tag', () => {
     expect(await storedKeys(other)).toEqual([])
   })
 
-  it('is not moved or hidden by what the page says of its own elements', async () => {
+  it('is not moved or hidden by styles of the page', async () => {
     const { page } = await visit({
       head: '<style>div { display: none !important; transform: scale(0.1); font-size: 3px } button { opacity: 0 }</style>',
     })
@@ -151,7 +151,7 @@ describe('the script tag', () => {
     await page.getByText('We are online').waitFor()
   })
 
-  it('takes side, theme and a hidden launcher from its attributes', async () => {
+  it('reads position, theme and hidden launcher from its attributes', async () => {
     const { page } = await visit({
       attributes: 'data-position="left" data-theme="dark" data-launcher="hidden"',
       body: '<button id="own" type="button">Help</button>',
@@ -167,14 +167,14 @@ describe('the script tag', () => {
     expect(await page.evaluate('document.activeElement.id')).toBe('own')
   })
 
-  it('complains where the page forgets the site key', async () => {
+  it('logs an error if the site key is missing', async () => {
     const { complaints } = await visit({ attributes: '', siteKey: '' as never })
     await expect.poll(() => complaints.join()).toContain('data-site-key')
   })
 })
 
-describe('a page with the widget in its hands', () => {
-  it('is told of the loader and of the widget, and finds both without a global', async () => {
+describe('a page that controls the widget', () => {
+  it('gets the loader and the widget by events and by the property of the script element', async () => {
     const { page, complaints } = await visit({ pageScript: keepsWidget })
     await launcher(page).waitFor()
     expect(await ask(page, 'told')).toEqual(['start'])
@@ -193,7 +193,7 @@ describe('a page with the widget in its hands', () => {
     expect(complaints).toEqual([])
   })
 
-  it('changes language, theme and launcher while the visitor writes, and loses not a word', async () => {
+  it('changes language, theme and launcher, and keeps the draft', async () => {
     const { page, complaints } = await visit({ pageScript: keepsWidget })
     await launcher(page).click()
     await field(page).fill('Half a sen')
@@ -211,7 +211,7 @@ describe('a page with the widget in its hands', () => {
     expect(complaints).toEqual([])
   })
 
-  it('counts unread messages, and takes the widget away and brings it back', async () => {
+  it('counts unread messages, and unmounts and remounts the widget', async () => {
     const { page, complaints } = await visit({ pageScript: keepsWidget })
     await launcher(page).click()
     await page.getByText('We are online').waitFor()

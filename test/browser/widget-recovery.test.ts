@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
-import { inWidget, open, useWidget, withPreChat } from './widget-under-test.ts'
+import { inWidget, open, say, useWidget, withPreChat } from './widget-under-test.ts'
 
 const { gateway, serve, visit } = useWidget()
 
@@ -10,17 +10,18 @@ const screens = { desktop, phone }
 
 const accentOf = (page: Page) => inWidget(page, '.frame').evaluate((frame) => frame.style.getPropertyValue('--accent'))
 
-/** What of the panel or the launcher is out of sight, in pixels. */
+/** By how many pixels an element of the widget extends beyond the viewport. */
 async function hiddenPx(page: Page, selector: string): Promise<number> {
   const { x, y, width, height } = (await inWidget(page, selector).boundingBox())!
   const { width: right, height: bottom } = page.viewportSize()!
   return Math.round(Math.max(0, -x, -y, x + width - right, y + height - bottom))
 }
 
+/** The visitor returns to the tab. */
 const look = (page: Page) => page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
 
-describe.each(Object.entries(screens))('on a %s, when the configuration cannot be fetched', (_name, viewport) => {
-  it('the chat opens in sight on the default side, and takes the look of the installation once it can', async () => {
+describe.each(Object.entries(screens))('on a %s, if the configuration request fails', (_name, viewport) => {
+  it('the panel opens on the default side, and takes the configured appearance after recovery', async () => {
     await serve(withPreChat, { position: 'left', accentColor: '#aa1122' })
     const page = await visit({ pageScript: 'window.onerror = null', context: { viewport } })
     await page.route('**/config/**', (route) => route.abort())
@@ -36,12 +37,12 @@ describe.each(Object.entries(screens))('on a %s, when the configuration cannot b
     await page.unroute('**/config/**')
     await page.evaluate(`dispatchEvent(new Event('offline')), dispatchEvent(new Event('online'))`)
     await expect.poll(() => accentOf(page), { timeout: 15_000 }).toBe('#aa1122')
-    await inWidget(page, '.frame[data-position="left"]').waitFor()
+    await inWidget(page, '.frame[data-position="left"]').waitFor({ state: 'attached' })
     expect(await hiddenPx(page, '.panel')).toBe(0)
     await inWidget(page, '.form-view').waitFor()
   })
 
-  it('the launcher takes the look of the installation without being opened', async () => {
+  it('the closed launcher takes the configured appearance after recovery', async () => {
     await serve({}, { position: 'left', accentColor: '#aa1122' })
     const page = await visit({ context: { viewport } })
     await page.route('**/config/**', (route) => route.fulfill({ status: 502, body: '<h1>Bad gateway</h1>' }))
@@ -55,7 +56,7 @@ describe.each(Object.entries(screens))('on a %s, when the configuration cannot b
   })
 })
 
-describe('when the service refuses', () => {
+describe('if the service refuses', () => {
   const ownLines = (complaints: string[]) => complaints.filter((line) => line.startsWith('Chat:'))
 
   async function visitRefused(options: Parameters<typeof visit>[0] = {}) {
@@ -67,7 +68,7 @@ describe('when the service refuses', () => {
     return { page, complaints }
   }
 
-  it("the page's origin, no chat is shown, and one console line names the origin and where to allow it", async () => {
+  it('the origin, no chat is shown and one console line names the origin and where to allow it', async () => {
     const { page, complaints } = await visitRefused()
     await expect.poll(() => ownLines(complaints)).toHaveLength(1)
     const { origin } = new URL(page.url())
@@ -85,7 +86,7 @@ describe('when the service refuses', () => {
     await open(page)
   })
 
-  it('an unknown installation, no chat is shown either', async () => {
+  it('an unknown installation, no chat is shown', async () => {
     const { page, complaints } = await visitRefused({ siteKey: 'pk_unknown' })
     gateway().refuseOrigin(false)
     await page.reload()
@@ -93,7 +94,7 @@ describe('when the service refuses', () => {
     expect(await page.locator('[data-service-widget]').count()).toBe(0)
   })
 
-  it('and the page opens the chat itself: it says so, offers nothing, and begins once the origin is allowed', async () => {
+  it('the origin and the page opens the chat, the panel says so, and works once the origin is allowed', async () => {
     const { page, complaints } = await visitRefused({
       pageScript: `addEventListener('service-widget:start', ({ detail }) => { window.loader = detail })`,
     })
@@ -111,7 +112,7 @@ describe('when the service refuses', () => {
     expect(await inWidget(page, '.field').isVisible()).toBe(true)
   })
 
-  it('nothing, but cannot be reached: the launcher is shown, and no origin is blamed', async () => {
+  it('no request but is unreachable, the launcher is shown and no console line appears', async () => {
     const complaints: string[] = []
     const page = await visit()
     page.on('console', (message) => complaints.push(message.text()))
@@ -124,5 +125,41 @@ describe('when the service refuses', () => {
     await page.unroute('**/api/**')
     await page.evaluate(`dispatchEvent(new Event('online'))`)
     await inWidget(page, '.header[data-state="online"]').waitFor()
+  })
+})
+
+describe('after the connection was disabled', () => {
+  const previousEnded = 'Your previous chat has ended.'
+
+  it('a reload begins a new chat and says that the previous chat has ended', async () => {
+    const page = await visit()
+    await open(page)
+    expect(await page.getByText(previousEnded).isVisible()).toBe(false)
+    await say(page, 'Do you ship to Graz?')
+    await inWidget(page, '[data-state="queued"]').waitFor()
+    gateway().endSessions('pk_friendly', 'connection.disabled', { status: 403, code: 'ConnectionDisabled' })
+    await inWidget(page, '.notice').waitFor()
+    expect(await page.getByText(previousEnded).isVisible()).toBe(false)
+
+    await page.reload()
+    await open(page)
+    await page.getByText(previousEnded).waitFor()
+    expect(await page.getByText('Do you ship to Graz?').count()).toBe(0)
+    await say(page, 'And to Linz?')
+    await inWidget(page, '[data-state="queued"]').waitFor()
+
+    await page.reload()
+    await page.getByText('And to Linz?').waitFor()
+    expect(await page.getByText(previousEnded).isVisible()).toBe(true)
+  })
+
+  it('a reload shows the line in the language of the page', async () => {
+    const page = await visit({ lang: 'de' })
+    await open(page)
+    gateway().endSessions('pk_friendly', 'connection.disabled', { status: 403, code: 'ConnectionDisabled' })
+    await inWidget(page, '.notice').waitFor()
+    await page.reload()
+    await open(page)
+    await page.getByText('Ihr voriger Chat ist beendet.').waitFor()
   })
 })

@@ -61,7 +61,7 @@ async function texts(page: Page): Promise<string[]> {
 }
 
 describe('a visitor of the shop', () => {
-  it('opens the chat, writes, is answered live, and finds the same conversation after a reload', async () => {
+  it('opens the chat, writes, gets an answer, and has the same conversation after a reload', async () => {
     const page = await visit('pk_friendly')
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -118,7 +118,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it('is told that a message was not sent, and sends it again by hand as the same one', async () => {
+  it('sees that a message failed, and retries it as the same operation', async () => {
     const page = await visit('pk_rate_limited_long')
     await launcher(page).click()
     await field(page).fill('Please')
@@ -134,7 +134,7 @@ describe('a visitor of the shop', () => {
     expect(keys[0]).toBe(keys[1])
   })
 
-  it('has no retry to press where the service would never take the message', async () => {
+  it('has no retry button if the service refuses the message', async () => {
     const page = await visit('pk_refused')
     await launcher(page).click()
     await field(page).fill('Refused')
@@ -143,7 +143,7 @@ describe('a visitor of the shop', () => {
     expect(await page.getByRole('button', { name: 'Retry' }).count()).toBe(0)
   })
 
-  it('sees one message though the answer was lost', async () => {
+  it('sees one message if the answer was lost', async () => {
     const page = await visit('pk_lost_answer')
     await launcher(page).click()
     await field(page).fill('Only once')
@@ -153,7 +153,7 @@ describe('a visitor of the shop', () => {
     expect(gateway.conversation('pk_lost_answer').messages).toHaveLength(1)
   })
 
-  it('is told when the chat was ended, and may begin a new one', async () => {
+  it('sees that the chat has ended, and starts a new one', async () => {
     const page = await visit('pk_friendly')
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -166,7 +166,7 @@ describe('a visitor of the shop', () => {
     expect(gateway.sessionCount('pk_friendly')).toBe(2)
   })
 
-  it('gets no markup, no script and no other link from what someone wrote', async () => {
+  it('gets no markup, script or disguised link from a message', async () => {
     const page = await visit('pk_friendly')
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -182,7 +182,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it('keeps the place while older messages load above', async () => {
+  it('keeps the scroll position while older messages load', async () => {
     const page = await visit('pk_friendly')
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -201,7 +201,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it('keeps the newest message in sight when the keyboard takes half of a phone', async () => {
+  it('keeps the newest message visible above the keyboard of a phone', async () => {
     const page = await visit('pk_friendly', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true })
     await launcher(page).tap()
     await page.getByText('We are online').waitFor()
@@ -223,7 +223,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it('would make the tests fail if the page broke its Content-Security-Policy', async () => {
+  it('reports a violation of the Content-Security-Policy (check of the test itself)', async () => {
     const page = await visit('pk_friendly')
     await page.locator('main').evaluate((main) => main.setAttribute('style', 'color: red'))
     await expect.poll(() => complaints.join()).toContain('CSP: style-src-attr')

@@ -60,7 +60,7 @@ const button = (page: Page, name: RegExp) => page.getByRole('button', { name })
 const ask = (kind: 'navigation' | 'screenshot', about: Record<string, unknown> = {}) =>
   gateway.features.request(gateway.conversation('pk_friendly'), kind, about)
 
-it('whatever is fetched late is shown and used on the strictest page, with Trusted Types, without a violation', async () => {
+it('late chunks work on a strict page with Trusted Types without a violation', async () => {
   const { page, complaints, fetched } = await visit()
   await button(page, /^Chat öffnen/).click()
   await page.getByLabel('E-Mail').fill('ada at example')
@@ -123,7 +123,7 @@ it('whatever is fetched late is shown and used on the strictest page, with Trust
   expect(new Set(fetched)).toEqual(new Set([...late, 'ar', 'de', 'es', 'fr', 'ja']))
 })
 
-it('what one person typed into a form is not there for the next', async () => {
+it('clears a form when the visitor changes', async () => {
   const { page, complaints } = await visit()
   await page.evaluate(`window.person = 'ada'`)
   await button(page, /^Chat öffnen/).click()
@@ -143,7 +143,7 @@ it('what one person typed into a form is not there for the next', async () => {
   expect(complaints).toEqual([])
 })
 
-it('what one person agreed to takes the next one nowhere', async () => {
+it('cancels an accepted navigation when the visitor changes', async () => {
   const { page, complaints } = await visit()
   await page.evaluate(`window.person = 'ada'`)
   await button(page, /^Chat öffnen/).click()

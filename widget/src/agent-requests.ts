@@ -6,7 +6,7 @@ import type { Grants } from './late-features.ts'
 import { createPause, type Pause } from './pause.ts'
 import type { Platform, TimerId } from './platform.ts'
 import type { PresenceKeeper } from './presence.ts'
-import { repeat } from './repeat.ts'
+import { retrying } from './retrying.ts'
 import type {
   Activity,
   AgentRequest,
@@ -20,7 +20,7 @@ import type {
 } from './types.ts'
 
 const attempts = 8
-/** What is left to say after a decision (the page was reached) has no deadline at the service. */
+/** Reports after a decision (the page was reached) have no deadline at the service. */
 const reportWithinMs = 120_000
 const handledAtMost = 50
 
@@ -71,7 +71,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
     },
 
     /**
-     * Tells what the visitor decided, then how it went: `accepted` before the page is left, `completed` or `failed` after.
+     * Reports the visitor's decision, then the result: `accepted` before the page is left, `completed` or `failed` after.
      * Rejects with a `WidgetError`, such as `CommandExpired` or `CommandAlreadyResolved`: the request is then over.
      */
     acknowledgeNavigation(commandId: string, outcome: NavigationOutcome): Promise<{ state: string }> {
@@ -86,7 +86,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
       })
     },
 
-    /** Tells the visitor's decision. After `granted` the answer says what may be uploaded, and until when. */
+    /** Reports the visitor's decision. After `granted`, the answer has the limits of the upload and its deadline. */
     acknowledgeScreenshot(
       requestId: string,
       consent: ScreenshotConsent,
@@ -103,7 +103,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
 
     /**
      * Uploads a picture that the visitor consented to, in attempts with one key. Nothing of it is kept.
-     * Rejects with a `WidgetError`; `aborted` where the signal, or the end of the request, stopped it.
+     * Rejects with a `WidgetError`: `aborted` if the signal or the end of the request stopped the upload.
      */
     async uploadScreenshot(
       requestId: string,
@@ -135,13 +135,13 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
       }
     },
 
-    /** Forgets a request without telling anything, where nothing true can be told. */
+    /** Removes a request without reporting an outcome. */
     dismiss(id: string) {
       const request = records.current().requests.find((one) => one.id === id)
       if (request) end(request, undefined)
     },
 
-    /** A page begins with what the one before left open. */
+    /** Restores the pending requests of the page before. */
     begin() {
       expire()
       if (records.current().requests.length > 0) tell()
@@ -191,7 +191,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
     return kind === 'screenshot' || (URL.canParse(url ?? '') && /^https?:$/.test(new URL(url!).protocol))
   }
 
-  /** Said by the package itself: there is nobody who could show it. */
+  /** Sent by the package itself: the application cannot show the request. */
   function refuse(request: AgentRequest) {
     const call = (grant: string): Promise<unknown> =>
       request.kind === 'navigation'
@@ -222,12 +222,16 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
     const pause = createPause(clock)
     pauses.add(pause)
     try {
-      return await repeat(() => withGrant(call), { pause, random, attempts, untilMs, now: clock.now })
+      return await retrying(() => withGrant(call), {
+        pause,
+        random,
+        isEnough: ({ retryAfterMs = 0 }, attempt) => attempt + 1 >= attempts || clock.now() + retryAfterMs >= untilMs,
+      })
     } catch (error) {
       const failure = toWidgetError(error)
       const current = records.current().requests.find((one) => one.id === id)
       if (current && failure.code === 'CommandExpired') end(current, `${current.kind}.expired`)
-      // Decided elsewhere: there is nothing left to ask here. What follows an accepted navigation is told by one page only.
+      // Another tab has decided. Only one page reports what follows an accepted navigation.
       const isNews = current?.state !== 'accepted'
       if (current && failure.code === 'CommandAlreadyResolved') end(current, isNews ? 'request.resolved' : undefined)
       if (current && failure.code === 'CommandNotFound') end(current, undefined)
@@ -253,7 +257,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
 
   function end({ id }: AgentRequest, outcome: Activity['type'] | undefined) {
     const { requests } = records.current()
-    // A late answer to what is over, or was the visitor's before.
+    // A late answer to a request that has ended, or to one of an earlier visitor.
     if (!requests.some((one) => one.id === id)) return
     records.change({ requests: requests.filter((one) => one.id !== id) })
     remember(id)

@@ -14,7 +14,7 @@ export const WIDGET_PUBLIC_API_VERSION = '1.0'
 const requestTimeoutMs = 15_000
 
 export interface ApiOptions {
-  /** Where the service answers, for example `https://chat.example.com`. */
+  /** Base URL of the service, for example `https://chat.example.com`. */
   apiBaseUrl: string
   fetch: typeof fetch
   clock: Clock
@@ -23,7 +23,6 @@ export interface ApiOptions {
 export interface RequestParts {
   method: 'GET' | 'POST' | 'DELETE'
   path: string
-  query?: Record<string, number>
   body?: object
   grant?: string
   idempotencyKey?: string
@@ -31,7 +30,7 @@ export interface RequestParts {
   signal?: AbortSignal
   /** Bytes as they are, in place of `body`; their type is among the headers. */
   raw?: Blob
-  /** A field that the service's answer always has. An answer without it is somebody else's. */
+  /** A field that the service's answer always has. An answer without it is not from the service. */
   field?: string
 }
 
@@ -46,7 +45,7 @@ export type Api = ReturnType<typeof createApi>
  * rejects with a `WidgetError`; the caller decides on retries. Credentials travel in headers and bodies only. The
  * browser itself adds `Origin`.
  *
- * An answer that does not come from the service (a proxy's 404, the page of a captive portal) says nothing about the
+ * An answer that is not from the service (a proxy's 404, the page of a captive portal) does not tell the outcome of the
  * operation: it is a retryable `unexpected_response`, whatever its status.
  */
 export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
@@ -80,13 +79,18 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       post<AcceptedMessage>('/messages', 'messageId', input, input.clientOperationId, grant),
 
     history: (range: HistoryRange, grant: string) =>
-      call<HistoryPage>({ method: 'GET', path: '/messages', field: 'messages', query: range, grant }),
+      call<HistoryPage>({ method: 'GET', path: `/messages?${query(range)}`, field: 'messages', grant }),
 
     /** Opens the event stream: resolves once the headers of a 200 stream are there; its body is still to be read. */
     async events({ sequence, lastEventId }: StreamPosition, grant: string, signal: AbortSignal): Promise<Response> {
-      const query = { afterSequence: sequence }
       const headers = { Accept: 'text/event-stream', ...(lastEventId && { 'Last-Event-ID': lastEventId }) }
-      const response = await exchange({ method: 'GET', path: '/events', query, grant, headers, signal })
+      const response = await exchange({
+        method: 'GET',
+        path: `/events?${query({ afterSequence: sequence })}`,
+        grant,
+        headers,
+        signal,
+      })
       const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream')
       if (isStream && response.body) return response
       void response.body?.cancel().catch(() => {})
@@ -116,27 +120,25 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     if (parts.grant) headers.Authorization = `Bearer ${parts.grant}`
     if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
     if (parts.body) headers['Content-Type'] = 'application/json'
-    const query = String(new URLSearchParams(parts.query as Record<string, never>))
 
-    let response: Response
-    try {
-      response = await send(base + parts.path + (query && `?${query}`), {
-        method: parts.method,
-        headers,
-        body: parts.raw ?? (parts.body && JSON.stringify(parts.body)),
-        signal: parts.signal,
-        credentials: 'omit',
-        cache: parts.grant ? 'no-store' : 'default',
-        // A grant must not be carried along to wherever a redirect points.
-        redirect: 'error',
-      })
-    } catch {
+    const response = await send(base + parts.path, {
+      method: parts.method,
+      headers,
+      body: parts.raw ?? (parts.body && JSON.stringify(parts.body)),
+      signal: parts.signal,
+      credentials: 'omit',
+      cache: parts.grant ? 'no-store' : 'default',
+      // A redirect must not carry the grant to another host.
+      redirect: 'error',
+    }).catch(() => {
       throw new WidgetError('network_error', { retryable: true })
-    }
+    })
     if (response.ok) return response
     throw await errorOf(response)
   }
 }
+
+const query = (values: object) => new URLSearchParams(values as Record<string, never>)
 
 async function errorOf(response: Response): Promise<WidgetError> {
   const { status, headers } = response
@@ -147,7 +149,7 @@ async function errorOf(response: Response): Promise<WidgetError> {
   return new WidgetError(packageCode(code), { ...rest, status, retryAfterMs })
 }
 
-/** For an answer that is not the service's. */
+/** The error for an answer that is not from the service. */
 function foreign(status = 0, retryAfterMs?: number): WidgetError {
   return new WidgetError('unexpected_response', { status, retryable: true, retryAfterMs })
 }

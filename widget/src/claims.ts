@@ -1,6 +1,6 @@
 import { payloadOf } from './grant-times.ts'
 
-/** What a JWS says, read and not verified; undefined where it cannot be read. */
+/** The claims of a JWS, not verified. Undefined if they cannot be parsed. */
 export function claimsOf(token: string): Record<string, unknown> | undefined {
   try {
     const bytes = Uint8Array.from(payloadOf(token), (character) => character.charCodeAt(0))

@@ -1,13 +1,12 @@
 import type { SupportedRequests } from './agent-requests.ts'
 import { createApi } from './api.ts'
+import { createConfigLoader } from './config-loader.ts'
 import { isOneSessionsEnd, sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
 import { createEmitter, type Emitter } from './events.ts'
-import type { Identity } from './identity.ts'
 import { createLateFeatures, type LoadFeatures } from './late-features.ts'
-import type { OutboxEntry } from './outbox.ts'
-import { createPause } from './pause.ts'
+import { loadOnce } from './load-once.ts'
+import { messageBody } from './message-text.ts'
 import { newRandomId, type Platform, steadyLifecycle, systemClock } from './platform.ts'
-import { retrying } from './retrying.ts'
 import type { GivenSession } from './session.ts'
 import { createSessionRecords } from './session-record.ts'
 import { type StorageMode, storageFor } from './storage.ts'
@@ -28,7 +27,7 @@ import { createVisit, type Visit } from './visit.ts'
 export interface ServiceClientOptions {
   /** The installation's public key. Not a credential. */
   siteKey: string
-  /** Where the service answers, for example `https://chat.example.com`. */
+  /** Base URL of the service, for example `https://chat.example.com`. */
   apiBaseUrl: string
   /** Asked at the start, and by `identify`, for a signed assertion of who the visitor is. Never stored. */
   identityProvider?: IdentityProvider
@@ -48,12 +47,6 @@ export type ServiceClient = ReturnType<typeof createServiceClient>
 
 const notStarted = () => Promise.reject(new WidgetError('not_started'))
 
-/** Between two attempts to fetch the configuration. */
-const configRange = { minMs: 500, maxMs: 30_000 }
-/** The chat begins without the configuration after so many failures, or when the service asks for a longer wait. */
-const configFailuresAtMost = 3
-const configWaitAtMostMs = 5_000
-
 /** A draft is kept up to this length. */
 const longestDraft = 16_384
 
@@ -61,8 +54,8 @@ const longestDraft = 16_384
  * The chat without any user interface: session, messages and events of section 4.4 of the specification. Nothing is
  * requested, read or written before `start`.
  *
- * @param loadFeatures gets what is needed beside messages; a user interface, which always needs it, brings it along
- * @param emitter given by a user interface that has events of its own to tell
+ * @param loadFeatures loads typing, presence, forms, requests and page reports
+ * @param emitter shared with a user interface that has events of its own
  */
 export function createServiceClient(
   options: ServiceClientOptions,
@@ -98,53 +91,83 @@ export function createServiceClient(
   })
   let visit: Visit | undefined
   let starting: Promise<void> | undefined
-  const configPause = createPause(platform.clock)
   let config: WidgetConfig | undefined
-  let loadingConfig: Promise<void> | undefined
   let connection: ConnectionState = 'idle'
   let ended: { event?: SessionEnd; code: string } | undefined
-  let lost = false
-  let loading: Promise<Identity> | undefined
+  let canRestart = false
+  const configLoader = createConfigLoader({
+    api,
+    platform,
+    siteKey: options.siteKey,
+    isRunning: () => starting !== undefined && !ended,
+    async onLoaded(loaded) {
+      config = loaded
+      await features.configure()
+      emit('config.loaded', { config })
+    },
+  })
+  /** Most pages have no identity provider, so this part is loaded at its first use. */
+  const loadIdentity = loadOnce(
+    async () =>
+      (await import('./identity.ts')).createIdentity({
+        api,
+        platform,
+        records,
+        emit,
+        provider: options.identityProvider,
+        current: () => (ended ? undefined : visit),
+        shown: () => visit,
+        started: () => starting,
+        drop(reason) {
+          visit?.close(reason)
+          visit = undefined
+        },
+        begin,
+        onConnection: setConnection,
+        onSessionChange: features.changeSession,
+        onUnidentified: (code) => onEnd(code, true),
+      }),
+    'identity_unavailable',
+    ({ detail }) => emit('error', detail),
+  )
 
   return {
     ...features.operations,
 
     /**
-     * Takes up the tab's session or creates one, settles who the visitor is, then loads the history and opens the stream.
-     * Resolves when there is a session, or none is to be had: never rejects, what went wrong is told by events and `ended()`.
+     * Resumes the tab's session or creates one, identifies the visitor, then loads the history and opens the stream.
+     * Resolves when there is a session or the attempt has failed. Never rejects: events and `ended()` report failures.
      */
     start(): Promise<void> {
       starting ??= begin(true)
       return starting
     },
 
-    /** Closes the connection. The session stays alive until its grant ends: a later `start` takes it up again. */
+    /** Closes the connection. The session stays valid until its grant expires: a later `start` resumes it. */
     stop() {
       visit?.close()
       visit = starting = ended = undefined
       setConnection('idle')
     },
 
-    /** When the visitor asks for it after an end that leaves them the right to chat: begins anew, the conversation empty. */
-    startNew(): Promise<void> {
-      if (!this.canStartNew()) return Promise.resolve()
+    /** Starts a new chat at the visitor's request, if `canStartNew`. The conversation is empty. */
+    async startNew(): Promise<void> {
+      if (!this.canStartNew()) return
       this.stop()
-      return this.start()
+      await this.start()
     },
 
-    canStartNew: () => ended !== undefined && (ended.event ? isOneSessionsEnd(ended.code) : lost),
+    canStartNew: () => !!ended && canRestart,
 
     /**
-     * Puts a message in the outbox. What becomes of it is told by events.
+     * Puts a message in the outbox. Events report its delivery.
      *
      * @throws WidgetError `message_empty`, `message_too_long`, `outbox_full`, `not_started` or `session_ended`
      */
     sendMessage(text: string): WidgetMessage {
       if (ended) throw new WidgetError('session_ended', { terminal: true })
       if (!visit) throw new WidgetError('not_started')
-      const body = sendable(text)
-      if (body.trim() === '') throw new WidgetError('message_empty')
-      if ([...body].length > (config?.limits.bodyMaxLength ?? 4_000)) throw new WidgetError('message_too_long')
+      const body = messageBody(text, config?.limits.bodyMaxLength)
       const { locale } = options
       const message = visit.send({
         input: { clientOperationId: platform.newId(), body, contentType: 'text', locale, pageContext: pageContext() },
@@ -155,52 +178,52 @@ export function createServiceClient(
       return message
     },
 
-    /** Sends a failed message once more, as the same operation. False where there is none to send. */
+    /** Retries a failed message with the same operation id. Returns false if there is none. */
     retryMessage: (clientOperationId: string): boolean => visit?.outbox.retry(clientOperationId) ?? false,
 
-    /** Loads the messages before the oldest one held. */
-    loadOlder: (): Promise<void> => visit?.history.loadOlder() ?? Promise.resolve(),
+    /** Loads the page before the oldest loaded message. */
+    loadOlder: async (): Promise<void> => visit?.history.loadOlder(),
 
     hasOlder: (): boolean => visit?.history.hasOlder() ?? false,
 
     messages,
 
-    /** How many messages of the other side came since the visitor last looked. */
+    /** Number of messages from the other side after the last one read. */
     unread: (): number => visit?.conversation.unread() ?? 0,
 
-    /** The visitor sees the conversation. */
+    /** Marks all messages as read. */
     markRead: (): void => visit?.markRead(),
 
-    /** What the visitor was writing when the page was left. */
+    /** The unsent text of the composer. */
     draft: (): string => visit?.draft() ?? '',
 
-    /** Keeps what the visitor is writing, for as long as the session is kept. */
+    /** Stores the unsent text with the session. */
     setDraft(text: string) {
       visit?.session.remember({ draft: text.slice(0, longestDraft) })
     },
 
     /**
-     * Asks the identity provider for an assertion and associates the visitor with its subject. Another subject than before begins
-     * a new session: nothing of the one before is shown or sent any more.
+     * Asks the identity provider for an assertion and associates the visitor with its subject. A different subject begins
+     * a new session: data of the former one is no longer shown or sent.
      *
-     * @param wanted who it should be: an assertion about somebody else is refused. The assertion decides, not this.
-     * @throws WidgetError `identity_unavailable`, `identity_mismatch`, or what the service answered; the session stays as it was
+     * @param wanted the expected subject; an assertion for another subject is rejected. The assertion decides.
+     * @throws WidgetError `identity_unavailable`, `identity_mismatch` or an error of the service; the session stays unchanged
      */
     identify: async (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
       (await loadIdentity()).identify(wanted),
 
     /**
-     * The visitor has logged out. What was theirs leaves the page at once, whatever the service answers; then the chat goes on
+     * The visitor has logged out. Their data is removed from the page at once, also if the call fails. The chat continues
      * with a new, anonymous session.
      *
-     * @throws WidgetError where the service could not be told
+     * @throws WidgetError if the call fails
      */
     clearIdentity: async (): Promise<void> => (await loadIdentity()).clearIdentity(),
 
     /**
-     * Takes away what was asked for, on logout or a change of account.
+     * Removes the selected data on logout or a change of account.
      *
-     * @throws WidgetError where `clearIdentity` was asked for and the service could not be told
+     * @throws WidgetError if `clearIdentity` is selected and its call fails
      */
     resetVisitor: async (what?: VisitorReset): Promise<void> => (await loadIdentity()).resetVisitor(what),
 
@@ -211,17 +234,16 @@ export function createServiceClient(
     /** The session without its credentials. */
     session,
 
-    /** Why nothing is retried any more. */
+    /** Why the chat has ended. Undefined while it is active. */
     ended: (): Readonly<{ event?: SessionEnd; code: string }> | undefined => ended,
 
     /** Subscribes to an event; the answer unsubscribes. */
     on: emitter.on,
   }
 
-  /** @param asks whether the host is asked who the visitor is. */
-  async function begin(asks: boolean, given?: GivenSession, unsent?: readonly OutboxEntry[]): Promise<void> {
+  /** @param asks whether the identity provider is asked who the visitor is */
+  async function begin(asks: boolean, given?: GivenSession): Promise<void> {
     ended = undefined
-    lost = false
     setConnection('connecting')
     const recalled = features.start()
     const current = createVisit({
@@ -230,69 +252,21 @@ export function createServiceClient(
       platform,
       records,
       given,
-      unsent,
       emit,
       config: () => config,
       onConnection: setConnection,
       onEnd,
-      onGoOn: features.goOn,
-      onClosed: options.identityProvider && follow,
+      onClosed:
+        options.identityProvider &&
+        ((closed) => {
+          setConnection('connecting')
+          loadIdentity().then((identity) => identity.followClosed(current, closed), closed.end)
+        }),
       onEvent: features.takeEvent,
     })
     visit = current
-    const [, content] = await Promise.all([config ?? takeConfig(), current.session.start(), recalled])
-    if (visit !== current || !content || (asks && !(await settle(current)))) return
-    const settled = current.session.content()
-    if (visit === current && settled) current.open(settled)
-  }
-
-  /** The anonymous session was closed: in another tab the visitor was identified, unless the host still knows nobody. */
-  async function follow(unsent: readonly OutboxEntry[], draft: string, end: () => void) {
-    const before = visit
-    setConnection('connecting')
-    const isKnown = await loadIdentity()
-      .then(
-        (identity) => identity.isKnown(),
-        () => false,
-      )
-      .catch(() => false)
-    if (visit !== before) return
-    if (!isKnown) return end()
-    before?.close()
-    const clientInstanceId = records.read()?.clientInstanceId ?? platform.newId()
-    records.write({ clientInstanceId, draft })
-    await begin(true, undefined, unsent)
-  }
-
-  /** Most pages know nobody by name, so this is fetched with its first use. */
-  function loadIdentity(): Promise<Identity> {
-    loading ??= import('./identity.ts').then(
-      ({ createIdentity }) =>
-        createIdentity({
-          api,
-          platform,
-          records,
-          emit,
-          provider: options.identityProvider,
-          current: () => (ended ? undefined : visit),
-          shown: () => visit,
-          started: () => starting,
-          drop(reason) {
-            visit?.close(reason)
-            visit = undefined
-          },
-          begin,
-          onConnection: setConnection,
-          onLost,
-        }),
-      () => {
-        loading = undefined
-        const failure = new WidgetError('identity_unavailable', { retryable: true })
-        emit('error', failure.detail)
-        throw failure
-      },
-    )
-    return loading
+    await Promise.all([configLoader.load(), current.session.start(), recalled])
+    if (current.session.content() && (!asks || (await settle(current)))) current.open()
   }
 
   async function settle(current: Visit): Promise<boolean> {
@@ -301,48 +275,16 @@ export function createServiceClient(
     } catch (error) {
       if (visit !== current) return false
       current.close()
-      onLost(toWidgetError(error).code)
+      onEnd(toWidgetError(error).code, true)
       return false
     }
   }
 
-  /** It cannot be told who the visitor is, and nobody is taken for anonymous. */
-  function onLost(code: string) {
-    lost = true
-    onEnd(code)
-  }
-
-  /** Fetches the configuration until it is there. Resolves then, or earlier if the chat has to begin with the defaults. */
-  function takeConfig(): Promise<void> {
-    loadingConfig ??= new Promise((resolve) => {
-      void retrying(() => api.config(options.siteKey), {
-        pause: configPause,
-        random: platform.random,
-        range: configRange,
-        isEnough({ retryAfterMs = 0 }, attempt) {
-          if (attempt + 1 >= configFailuresAtMost || retryAfterMs > configWaitAtMostMs) resolve()
-          return !starting || ended !== undefined
-        },
-      })
-        .then(
-          async (loaded) => {
-            config = loaded
-            await features.configure()
-            emit('config.loaded', { config })
-          },
-          () => {
-            loadingConfig = undefined
-          },
-        )
-        .then(resolve)
-    })
-    return loadingConfig
-  }
-
-  /** A terminal condition: everything has stopped. */
-  function onEnd(code: string) {
+  /** @param isUnidentified the visitor's identity is unknown; a new start asks for it again */
+  function onEnd(code: string, isUnidentified = false) {
     const event = sessionEndOf(code)
     ended = { event, code }
+    canRestart = event ? isOneSessionsEnd(code) : isUnidentified
     setConnection('ended')
     if (event) emit(event, { code })
   }
@@ -350,15 +292,7 @@ export function createServiceClient(
   function setConnection(state: ConnectionState) {
     if (state === connection || (ended && state !== 'ended' && state !== 'idle')) return
     connection = state
-    if (state === 'online') configPause.hurry()
+    if (state === 'online') configLoader.hurry()
     emit('connection.changed', { state })
   }
-}
-
-/** The text as the service takes it: newlines as such, no other control characters, no broken characters. */
-function sendable(text: string): string {
-  return text
-    .replace(/\r\n?/g, '\n')
-    .replace(/[^\P{Cc}\t\n]/gu, '')
-    .toWellFormed()
 }

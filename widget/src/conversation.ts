@@ -5,9 +5,9 @@ import type { DeliveryStatus, StreamEvent, WidgetErrorDetail, WidgetEventMap, Wi
 import type { AcceptedMessage, ServiceMessage } from './wire.ts'
 
 /** Events whose data goes to the application as it came. */
-const passedOn = /^((typing|agent|conversation)\.|session\.identified$)/
+const passedOn = /^(typing|agent|conv|session\.i)/
 
-/** The messages held, and the events that tell the application what became of each: once, whichever way the news came. */
+/** The loaded messages and their events. Each event is emitted once, whether the stream, the history or an answer came first. */
 export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit'>) {
   const messages = createMessageList()
   const announced = new Set<string>()
@@ -17,7 +17,7 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
   return {
     messages,
 
-    /** Shows a message of this page that is still to be sent, or could not be. */
+    /** Adds an own message that is pending or has failed. */
     addOwn({ input, createdAt, error }: OutboxEntry): WidgetMessage {
       const { pageContext: _notShown, ...shown } = input
       const deliveryStatus = error ? 'failed' : 'pending'
@@ -25,8 +25,6 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
       tellChanged()
       return message
     },
-
-    hasArrived: (clientOperationId: string) => messages.byOperation(clientOperationId)?.messageId !== undefined,
 
     unread: () => unread,
 
@@ -38,34 +36,34 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
 
     lastSequence: () => messages.all().findLast(({ sequence }) => sequence)?.sequence ?? 0,
 
-    setOwnStatus(clientOperationId: string, deliveryStatus: DeliveryStatus, error?: WidgetErrorDetail) {
-      messages.patchLocal(clientOperationId, { deliveryStatus, error })
-      tellChanged()
-    },
-
-    tellOwn<Name extends 'message.retrying' | 'message.retry.exhausted'>(
-      name: Name,
+    /** @param attempt which attempt is the next one, if there is one */
+    setOwnStatus(
       clientOperationId: string,
-      more: Omit<WidgetEventMap[Name], 'message'>,
+      deliveryStatus: DeliveryStatus,
+      error?: WidgetErrorDetail,
+      attempt?: number,
     ) {
-      const message = messages.byOperation(clientOperationId)
-      if (message) emit(name, { message, ...more } as WidgetEventMap[Name])
+      const message = messages.patchLocal(clientOperationId, { deliveryStatus, error })
+      tellChanged()
+      if (!message || !error) return
+      if (attempt) emit('message.retrying', { message, attempt })
+      else emit('message.retry.exhausted', { message, error })
     },
 
     /** The answer of POST /messages, which may come after the event of the same message. */
     takeAnswer(answer: AcceptedMessage) {
       const { acceptedAt, ...known } = answer
-      announce('message.accepted', messages.merge({ ...known, createdAt: acceptedAt }))
+      announce(messages.merge({ ...known, createdAt: acceptedAt }))
       tellChanged()
     },
 
-    /** A message of the history. One that the stream missed is announced as if it had come that way. */
+    /** Takes a message of the history. Emits its event if the stream missed it. */
     take(message: ServiceMessage, missed: boolean) {
-      const { clientOperationId, author } = message
+      const { clientOperationId } = message
       const own = clientOperationId && messages.byOperation(clientOperationId)
       const isNews = missed || (own && !own.messageId)
       const merged = messages.merge(message)
-      if (isNews) announce(author.kind === 'visitor' ? 'message.accepted' : 'message.received', merged)
+      if (isNews) announce(merged)
     },
 
     takeEvent(event: StreamEvent, onOwn: (clientOperationId: string) => void) {
@@ -75,7 +73,7 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
         if (typeof message?.messageId !== 'string') return
         const merged = messages.merge(message)
         if (message.clientOperationId) onOwn(message.clientOperationId)
-        announce(type, merged)
+        announce(merged)
         tellChanged()
       } else if (type === 'message.state.changed') {
         const message = messages.setStatus(String(data.messageId), data.state as DeliveryStatus)
@@ -87,7 +85,7 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
       // Other types are information for newer packages: compatible, and ignored.
     },
 
-    /** Shows only what is still on its way, or nothing at all. */
+    /** Removes all messages except pending ones, or all. */
     clear(all = false) {
       messages.keepOnly(({ messageId, deliveryStatus }) => !all && !messageId && deliveryStatus !== 'failed')
       tellChanged()
@@ -96,10 +94,10 @@ export function createConversation({ emit }: Pick<Emitter<WidgetEventMap>, 'emit
     tellChanged,
   }
 
-  function announce(name: 'message.accepted' | 'message.received', message: WidgetMessage | undefined) {
+  function announce(message: WidgetMessage | undefined) {
     if (!message?.messageId || announced.has(message.messageId)) return
     announced.add(message.messageId)
-    emit(name, { message })
+    emit(message.author.kind === 'visitor' ? 'message.accepted' : 'message.received', { message })
   }
 
   function tellChanged() {

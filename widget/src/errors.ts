@@ -66,8 +66,8 @@ const sessionEnds: Record<string, SessionEnd> = {
   ConnectionDisabled: 'connection.disabled',
 }
 
-/** Events of the stream that end the session. */
-export const terminalEvents: readonly string[] = Object.values(sessionEnds)
+/** Events of the stream that end the session; `replay.reset.required` only if it asks for a new session. */
+export const terminalEvents: readonly string[] = [...Object.values(sessionEnds), 'replay.reset.required']
 
 /** The package's code for a code of the service: a terminal condition has the name of its event. */
 export function packageCode(code: string): string {
@@ -80,11 +80,11 @@ export function isOneSessionsEnd(code: string) {
 }
 
 /** After this end a reload does not begin a new session by itself. */
-export function isLastingEnd(code = ''): code is SessionEnd {
-  return /^(session\.revoked|visitor|replay)/.test(code)
+export function isLastingEnd(code: string | undefined): code is SessionEnd {
+  return /^(session\.revoked|visitor|replay)/.test(code!)
 }
 
 /** The code as a terminal event; undefined if it is no end of a session. */
 export function sessionEndOf(code: string): SessionEnd | undefined {
-  return terminalEvents.includes(code) || code === 'replay.reset.required' ? (code as SessionEnd) : undefined
+  return terminalEvents.includes(code) ? (code as SessionEnd) : undefined
 }

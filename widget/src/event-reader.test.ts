@@ -9,11 +9,11 @@ function collect() {
   const heartbeats: number[] = []
   let unreadable = 0
   const callbacks: ReaderCallbacks = {
-    onEvent: (event) => events.push(event),
-    onHeartbeat: (last) => heartbeats.push(last),
-    onUnreadable: () => {
-      unreadable += 1
+    onEvent(event) {
+      if (event) events.push(event)
+      else unreadable += 1
     },
+    onHeartbeat: (last) => heartbeats.push(last),
     onRetry: () => {},
     onActivity: () => {},
   }
@@ -134,8 +134,7 @@ it('reads any stream as eventsource-parser does, in whatever pieces it comes', a
       parser.feed(text)
       const actual: unknown[] = []
       await readEvents(bodyOf(new TextEncoder().encode(text), size), {
-        onEvent: (event) => actual.push(event),
-        onUnreadable: () => actual.push('unreadable'),
+        onEvent: (event) => actual.push(event ?? 'unreadable'),
         onRetry: (ms) => actual.push(ms),
         onHeartbeat: (last) => actual.push(`hb ${last}`),
         onActivity: () => {},

@@ -1,24 +1,23 @@
 import { WidgetError } from './errors.ts'
 import type { StreamEvent } from './types.ts'
 
-/** An event of the contract is far smaller; a server gone wrong must not fill the page's memory. */
+/** Events of the contract are far smaller. The bound protects the page's memory from a faulty server. */
 const longestEventCharacters = 1_000_000
 
 export interface ReaderCallbacks {
-  onEvent(event: StreamEvent): void
-  /** An event that cannot be read. */
-  onUnreadable(): void
+  /** One event; undefined if it cannot be read. */
+  onEvent(event: StreamEvent | undefined): void
   /** A heartbeat: the last sequence that the service knows. */
   onHeartbeat(lastSequence: number): void
-  /** The service's wish for the wait before a reconnect, in milliseconds. */
+  /** The service's reconnect delay, in milliseconds. */
   onRetry(ms: number): void
-  /** Bytes arrived, whatever they mean. */
+  /** Bytes have arrived. */
   onActivity(): void
 }
 
 /**
- * Reads one response of GET /events until it ends. Rejects where the connection breaks. An event counts only once its
- * closing blank line is there, so one that was cut off is asked for again.
+ * Reads one response of GET /events until it ends. Rejects if the connection breaks. An event is complete only with its
+ * closing blank line, so an event that was cut off is requested again.
  *
  * The format is that of https://html.spec.whatwg.org/multipage/server-sent-events.html. A parser from npm would be a sixth of
  * the client's size; the tests hold this one to `eventsource-parser`.
@@ -28,7 +27,7 @@ export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: Re
   const reader = body.getReader()
   let rest = ''
   let fields: Record<string, string> = {}
-  /** Characters of the event so far, fields that mean nothing among them. */
+  /** Characters of the current event, unknown fields included. */
   let held = 0
   try {
     for (;;) {
@@ -36,7 +35,7 @@ export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: Re
       if (done) return
       callbacks.onActivity()
       rest += decoder.decode(value, { stream: true })
-      // A CR at the end may be half of a line's end: it waits for what follows.
+      // A CR at the end may be the first half of CRLF, so it waits for the next chunk.
       const lines = rest.split(/\r\n|\n|\r(?!$)/)
       rest = lines.pop()!
       for (const line of lines) takeLine(line)
@@ -53,9 +52,7 @@ export async function readEvents(body: ReadableStream<Uint8Array>, callbacks: Re
       fields = {}
       held = 0
       if (data === undefined) return
-      const event = parseEvent(id, type, data)
-      if (event) callbacks.onEvent(event)
-      else callbacks.onUnreadable()
+      callbacks.onEvent(parseEvent(id, type, data))
     } else if (name === '') {
       const heartbeat = /^hb (\d+)\s*$/.exec(text)
       if (heartbeat) callbacks.onHeartbeat(Number(heartbeat[1]))

@@ -4,17 +4,17 @@ import { readEvents } from './event-reader.ts'
 import { createPause } from './pause.ts'
 import type { LifecycleSignal, Platform, TimerId } from './platform.ts'
 import type { StreamPosition } from './session-record.ts'
-import type { SessionEnd, StreamEvent } from './types.ts'
+import type { StreamEvent, WidgetConfig } from './types.ts'
 
-/** A connection that lasted this long starts the backoff anew. */
+/** A connection that lasted this long resets the backoff. */
 const stableAfterMs = 10_000
 /** Resets in a row, without a stable connection between them, before the stream gives up. */
 const resetsBeforeGivingUp = 3
 
 export interface EventStreamDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
-  settings: { heartbeatMs: number; reconnectMinMs: number; reconnectMaxMs: number }
-  /** Where to begin. */
+  settings?: Partial<WidgetConfig['realtime']>
+  /** Position to resume from. */
   position: StreamPosition
   /** Makes one attempt; called with the position of that moment. */
   connect(position: StreamPosition, signal: AbortSignal): Promise<Response>
@@ -22,37 +22,39 @@ export interface EventStreamDeps {
   onEvent(event: StreamEvent): void
   onPosition(position: StreamPosition): void
   /**
-   * The service knows of more than the stream has brought. Fetches from the history what is missing, and answers whether
-   * something was.
+   * The service has later events than the stream delivered. Fetches missing messages from the history. Resolves to true if
+   * there were any; never rejects.
    */
   onBehind(position: StreamPosition): Promise<boolean>
-  /** The position is no longer good. Loads the history and answers where to go on from. */
-  onReset(): Promise<StreamPosition>
+  /** The position is no longer valid. Loads the history and resolves to the sequence to continue from. */
+  onReset(): Promise<number>
   onState(state: 'online' | 'reconnecting'): void
-  /** A terminal event arrived. The stream has stopped. */
-  onEnd(event: SessionEnd): void
-  /** The service refuses the stream for good. The stream has stopped. */
-  onFailure(error: WidgetError | undefined): void
+  /**
+   * The stream has stopped for good. `failed` is false after a terminal event, and true if the service refused the stream or
+   * resets did not help.
+   */
+  onEnd(code: string, failed: boolean): void
 }
 
 export type EventStream = ReturnType<typeof createEventStream>
 
 /**
  * Keeps one event stream open (sections 4 and 6.1 of the contract and the specification): resumes with `Last-Event-ID` and
- * `afterSequence`, drops what it has already seen, and notices a connection that only looks alive by the heartbeats that fail
- * to come or that tell of more than has arrived.
+ * `afterSequence`, drops duplicate events, and detects a dead connection by missing heartbeats and a lost event by a
+ * heartbeat whose sequence is ahead of the stream.
  */
 export function createEventStream(deps: EventStreamDeps) {
   const { clock, random, lifecycle } = deps.platform
-  const { heartbeatMs, reconnectMinMs, reconnectMaxMs } = deps.settings
+  const { heartbeatSeconds = 15, reconnectMinMs = 500, reconnectMaxMs = 20_000 } = deps.settings ?? {}
+  const heartbeatMs = heartbeatSeconds * 1_000
   const silenceLimitMs = heartbeatMs * 2.5
   const pause = createPause(clock)
   let position = deps.position
-  /** How far the history has been compared with the stream. */
+  /** Sequence up to which history and stream were compared. */
   let comparedTo = position.sequence
-  /** The position before a hole in the sequences, which may be nobody's event or a lost one. */
+  /** Position before a gap in the sequences: an event was lost, or was not for this visitor. */
   let beforeHole: StreamPosition | undefined
-  /** The run that is under way. A stream that was stopped and started again has another one. */
+  /** Identifies the current run. Each `start` makes a new one. */
   let current: object | undefined
   let attempt = 0
   let resets = 0
@@ -63,7 +65,7 @@ export function createEventStream(deps: EventStreamDeps) {
   let unsubscribe = () => {}
 
   return {
-    /** Opens the stream, or opens it again where it was stopped. */
+    /** Opens the stream. After `stop`, it resumes from the last position. */
     start() {
       current = {}
       attempt = resets = 0
@@ -78,7 +80,7 @@ export function createEventStream(deps: EventStreamDeps) {
       const startedMs = clock.now()
       const failure = await connectOnce()
       if (current !== mine) return
-      if (failure && !failure.retryable) return giveUp(failure)
+      if (failure && !failure.retryable) return end(failure.code, true)
       if (clock.now() - startedMs >= stableAfterMs) attempt = resets = 0
       deps.onState('reconnecting')
       const backoffMs = backoffDelay(attempt, { minMs: reconnectMinMs, maxMs: reconnectMaxMs }, random)
@@ -88,7 +90,7 @@ export function createEventStream(deps: EventStreamDeps) {
     }
   }
 
-  /** One connection from its opening to its end. Answers what it failed of, if it was not a plain close. */
+  /** Makes one connection and reads it until it ends. Returns the service's error if there was one. */
   async function connectOnce(): Promise<WidgetError | undefined> {
     const controller = new AbortController()
     connection = controller
@@ -107,23 +109,24 @@ export function createEventStream(deps: EventStreamDeps) {
           retryHintMs = ms
         },
         onHeartbeat: (last) => void compare(last, controller),
-        // What could not be read is still in the history, if it was a message.
-        onUnreadable: () => void deps.onBehind(position).catch(() => false),
         onEvent(event) {
           if (controller.signal.aborted) return
-          if (event.type === 'replay.reset.required') {
+          // If the unreadable event was a message, the history has it.
+          if (!event) void deps.onBehind(position)
+          else if (event.type === 'replay.reset.required') {
             if (event.data.reauthenticationRequired === true) return end('replay.reset.required')
             reset = true
             controller.abort()
           } else if (terminalEvents.includes(event.type)) {
-            end(event.type as SessionEnd)
+            end(event.type)
           } else if (event.sequence > position.sequence) {
             advance(event)
           }
         },
       })
     } catch (error) {
-      if (!controller.signal.aborted) return toWidgetError(error).status > 0 ? toWidgetError(error) : undefined
+      const failure = toWidgetError(error)
+      if (!controller.signal.aborted && failure.status) return failure
     } finally {
       if (connection === controller) {
         clock.clearTimeout(watchdog)
@@ -141,20 +144,23 @@ export function createEventStream(deps: EventStreamDeps) {
     deps.onPosition(position)
   }
 
+  /** Continues after a reset with the newest page of the history. */
   async function startOver(mine: object): Promise<WidgetError | undefined> {
     resets += 1
-    if (resets > resetsBeforeGivingUp) giveUp(undefined)
-    else
-      try {
-        const loaded = await deps.onReset()
-        if (current !== mine) return undefined
-        position = loaded
-        comparedTo = position.sequence
-        beforeHole = undefined
-        deps.onPosition(position)
-      } catch (error) {
-        return toWidgetError(error)
-      }
+    if (resets > resetsBeforeGivingUp) {
+      end('realtime_terminal_failure', true)
+      return undefined
+    }
+    try {
+      const sequence = await deps.onReset()
+      if (current !== mine) return undefined
+      position = { sequence }
+      comparedTo = sequence
+      beforeHole = undefined
+      deps.onPosition(position)
+    } catch (error) {
+      return toWidgetError(error)
+    }
     return undefined
   }
 
@@ -163,8 +169,8 @@ export function createEventStream(deps: EventStreamDeps) {
     if (!beforeHole && lastSequence <= Math.max(position.sequence, comparedTo)) return
     beforeHole = undefined
     comparedTo = lastSequence
-    const missed = await deps.onBehind(from).catch(() => false)
-    // A stream that lost a message may have lost other events too; a new connection brings those that are still ahead.
+    const missed = await deps.onBehind(from)
+    // Other events may be lost too. A new connection delivers the events after the position.
     if (missed) controller.abort()
   }
 
@@ -176,7 +182,7 @@ export function createEventStream(deps: EventStreamDeps) {
   }
 
   function onLifecycle(signal: LifecycleSignal) {
-    // The browser is sure that there is no network, so nobody is told that the chat is online.
+    // Without a network, the chat must not be reported as online.
     if (signal === 'offline') return connection?.abort()
     if (pause.isWaiting()) {
       attempt = 0
@@ -187,14 +193,9 @@ export function createEventStream(deps: EventStreamDeps) {
     }
   }
 
-  function end(event: SessionEnd) {
+  function end(code: string, failed = false) {
     stop()
-    deps.onEnd(event)
-  }
-
-  function giveUp(failure: WidgetError | undefined) {
-    stop()
-    deps.onFailure(failure)
+    deps.onEnd(code, failed)
   }
 
   function stop() {

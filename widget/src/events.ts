@@ -8,7 +8,7 @@ export interface Emitter<Events> {
 
 /**
  * A typed emitter. A handler that throws does not keep the others from being called: its error goes to `onHandlerError`,
- * by default to the page as an uncaught error, where the page's author looks for it.
+ * by default as an uncaught error of the page.
  */
 export function createEmitter<Events>(onHandlerError: (error: unknown) => void = reportUncaught): Emitter<Events> {
   const handlers = new Map<keyof Events, Set<Handler<never>>>()

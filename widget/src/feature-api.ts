@@ -11,16 +11,16 @@ import type {
 } from './types.ts'
 
 export interface UploadOptions {
-  /** Told how much is sent, from 0 to 1, where that can be told. */
+  /** Called with the share that was sent, from 0 to 1, if the platform can measure it. */
   onProgress?: (share: number) => void
   signal?: AbortSignal
-  /** A `fetch` that tells how much is sent, where the platform has none. */
+  /** A `fetch` that reports progress, if the platform has none. */
   upload?: Platform['upload']
 }
 
 export type FeatureApi = ReturnType<typeof createFeatureApi>
 
-/** The routes for what a chat has beside messages. Each call makes one attempt and rejects with a `WidgetError`. */
+/** Routes for typing, page reports, forms and agents' requests. Each call makes one attempt and rejects with a `WidgetError`. */
 export function createFeatureApi({ call, exchange }: Pick<Api, 'call' | 'exchange'>, upload: Platform['upload']) {
   return {
     setTyping: (state: 'started' | 'stopped', grant: string) =>
@@ -60,7 +60,7 @@ export function createFeatureApi({ call, exchange }: Pick<Api, 'call' | 'exchang
         idempotencyKey: `${requestId}.${consent}`,
       }),
 
-    /** One attempt at the bytes of a screenshot. The progress is told where the browser can tell it. */
+    /** Makes one attempt to upload a screenshot. Reports progress if the platform can measure it. */
     async uploadScreenshot(
       requestId: string,
       image: Blob,

@@ -2,7 +2,7 @@ import { featureRecordKey } from './session-record.ts'
 import type { KeyValueStorage } from './storage.ts'
 import type { Activity, Agent, AgentRequest, FormKind } from './types.ts'
 
-/** What a reload of the page must not forget beyond the session itself. Bound to one session. */
+/** State of features that must survive a reload. Bound to one session. */
 export interface FeatureRecord {
   sessionId?: string
   /** The conversation has a message of either side: forms that come before the first message are past. */
@@ -20,10 +20,10 @@ export interface FeatureRecord {
 export interface FeatureRecords {
   current(): Readonly<FeatureRecord>
   change(part: Partial<FeatureRecord>): void
-  /** Begins for a session. Answers whether what is held belongs to another one, which is then to be forgotten. */
+  /** Binds the record to a session. Returns true if it belongs to another session; the caller must then call `forget`. */
   begin(sessionId: string): boolean
   forget(): void
-  /** Reads again what is kept; a page that starts does so. */
+  /** Reads the stored record. */
   load(): void
 }
 
@@ -36,7 +36,7 @@ const empty = (): FeatureRecord => ({
   handled: [],
 })
 
-/** Lives where the session lives, under a key beside it: the tab's storage or memory. */
+/** Stored beside the session record, in the tab's storage or in memory. */
 export function createFeatureRecords(storage: KeyValueStorage, siteKey: string): FeatureRecords {
   const key = featureRecordKey(siteKey)
   let record = empty()

@@ -9,22 +9,22 @@ import { createPresence } from './presence.ts'
 import type { Activity, PageContext, Presence, StreamEvent, WidgetEventMap } from './types.ts'
 import { createVisitorTyping } from './visitor-typing.ts'
 
-/** What the client offers beside messages. */
+/** Operations of the client beside messages. */
 export interface FeatureOperations {
-  /** Fetches now what is otherwise fetched when one of these is first needed. Never rejects. */
+  /** Loads the code of these operations ahead of their first use. Never rejects. */
   prepare(): Promise<void>
-  /** The visitor has changed the text: tells the agents, seldom enough. Ends by itself, and with the message. */
+  /** The visitor has changed the text. Sends a throttled typing report, which expires or ends with the message. */
   startTyping(): void
   /** The text is empty, or the field was left. */
   stopTyping(): void
   /**
-   * The visitor is on another page. Reported in a moment, without query and fragment, where the installation wants it.
+   * The visitor is on another page. Reported with a short delay, without query and fragment, if the capability is on.
    *
    * @param page the page asked for with `pageContext` if left out.
    */
   updatePageContext(page?: PageContext): void
   presence(): Presence
-  /** What happened in the conversation beside messages, oldest first. */
+  /** Events of the conversation other than messages, oldest first. */
   activity(): readonly Activity[]
   /** Agents' requests that wait for the visitor, oldest first. */
   requests: LateRequests['all']
@@ -38,34 +38,29 @@ export interface FeatureOperations {
   submitForm: Forms['submit']
 }
 
-export interface LateDeps {
-  /** How far this browser's clock is ahead of the service's, at most. Milliseconds. */
-  aheadMs(): number
-}
-
 export interface Features {
   operations: FeatureOperations
-  /** What the page before left is read. */
+  /** Reads the stored state. */
   load(): void
   /** The client's own events. */
-  told: {
+  handlers: {
     [Name in 'session.ready' | 'message.queued' | 'messages.changed' | 'connection.changed']: Handler<
       WidgetEventMap[Name]
     >
   }
-  /** The same visitor goes on with the conversation in another session: forms and activity stay. */
-  goOn(sessionId: string): void
-  /** An event of the stream, in order. */
-  takeEvent(event: StreamEvent): void
+  /** The same visitor continues the conversation in another session: forms and activity stay. */
+  changeSession(sessionId: string): void
+  /** An event of the stream, in order, and when it was received by the browser's clock. */
+  takeEvent(event: StreamEvent, receivedAtMs: number): void
 }
 
 /** Typing, presence, forms, agents' requests and page reports of one client. */
-export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
+export function createFeatures(deps: FeaturesDeps): Features {
   const { platform, emitter, config, pageContext, grants, messages } = deps
   const api = createFeatureApi(deps.api, platform.upload)
   const records = createFeatureRecords(platform.storage, deps.siteKey)
   const may = (capability: string) => hasSession && config()?.capabilities[capability] !== false
-  const parts = { api, platform, emitter, records, config, grants, aheadMs: deps.aheadMs }
+  const parts = { api, platform, emitter, records, config, grants, aheadMs: () => aheadMs }
   const presence = createPresence({ clock: platform.clock, emitter, records, messages })
   const supports = { navigation: false, screenshots: false, ...deps.supports }
   const requests = createLateRequests({ ...parts, presence, supports })
@@ -82,12 +77,14 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
     report: (page) => grants()((grant) => api.reportPage(page, grant)),
   })
   let hasSession = false
+  /** How far the browser's clock is ahead of the service's, at most. */
+  let aheadMs = Number.POSITIVE_INFINITY
   /** The conversation whose messages have been loaded. */
   let loaded: string | undefined
   records.load()
 
   platform.lifecycle.subscribe((signal) => {
-    // A page that comes back from the browser's memory has missed what the pages after it did.
+    // A page restored from the back/forward cache has missed changes of later pages.
     if (signal !== 'pageshow' || !hasSession) return
     records.load()
     requests.begin()
@@ -96,7 +93,7 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
   return {
     load: records.load,
 
-    told: {
+    handlers: {
       'session.ready': ({ session: { sessionId } }) => {
         if (records.begin(sessionId)) leave()
         records.begin(sessionId)
@@ -112,7 +109,7 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
       },
       'messages.changed': () => {
         loaded = deps.session()?.conversationId
-        // The visitor has left, and the next one is not there yet.
+        // The visitor has left, and there is no new session yet.
         if (hasSession && !loaded) leave()
         takeMessages()
       },
@@ -127,7 +124,7 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
       },
     },
 
-    goOn(sessionId) {
+    changeSession(sessionId) {
       if (!records.current().sessionId) return
       const hadRequests = requests.all().length > 0
       // Agents' requests were made to the session before.
@@ -136,7 +133,10 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
       if (hadRequests) emitter.emit('requests.changed', { requests: [] })
     },
 
-    takeEvent(event) {
+    takeEvent(event, receivedAtMs) {
+      // A live event gives the difference of the clocks. A replayed one is older and gives an upper bound.
+      const sinceMs = receivedAtMs - Date.parse(event.occurredAt)
+      if (sinceMs < aheadMs) aheadMs = sinceMs
       presence.takeEvent(event)
       requests.takeEvent(event)
     },
@@ -159,7 +159,7 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
     },
   }
 
-  /** What was the visitor's is neither shown nor sent nor kept any more. */
+  /** Stops and forgets everything of this visitor. */
   function leave() {
     const hadRequests = requests.all().length > 0
     hasSession = false
@@ -181,7 +181,7 @@ export function createFeatures(deps: FeaturesDeps & LateDeps): Features {
     return continuity?.state === 'new' || (conversationId !== undefined && conversationId === loaded)
   }
 
-  /** The conversation has a message, of either side: the forms that come before it are past. */
+  /** The conversation has a message, so forms before the first message are no longer due. */
   function begin() {
     if (!records.current().hasBegun) records.change({ hasBegun: true })
   }

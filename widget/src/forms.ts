@@ -6,7 +6,7 @@ import type { Grants } from './late-features.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
 import type { PresenceKeeper } from './presence.ts'
-import { repeat } from './repeat.ts'
+import { retrying } from './retrying.ts'
 import type { FormIssues, FormKind, FormState, WidgetConfig, WidgetEventMap } from './types.ts'
 
 const attempts = 6
@@ -55,7 +55,7 @@ export function createForms({ api, platform, emitter, records, presence, config,
       return isAdvertised('preChat') ? 'preChat' : undefined
     },
 
-    /** Submits a form. Resolves with what became of it; rejects only where there is no such form. */
+    /** Submits a form. Resolves with its state; rejects only if there is no such form. */
     submit(kind: FormKind, fields: Record<string, string>): Promise<FormState> {
       if (!isAdvertised(kind)) return Promise.reject(new WidgetError('RouteNotAdvertised'))
       const kept = records.current().forms[kind]
@@ -65,7 +65,7 @@ export function createForms({ api, platform, emitter, records, presence, config,
       return send(kind, isSame ? kept : { key: newId(), fields: { ...fields } })
     },
 
-    /** A submission that a reload interrupted goes on. */
+    /** Continues a submission that a reload interrupted. */
     resume() {
       for (const kind of ['preChat', 'offline'] as const) {
         const kept = records.current().forms[kind]
@@ -75,7 +75,7 @@ export function createForms({ api, platform, emitter, records, presence, config,
 
     stop: pause.end,
 
-    /** Somebody else sits here: what is under way for the one before is not told, nor tried again. */
+    /** The visitor changes: submissions of the former one are neither reported nor retried. */
     reset() {
       visitor = {}
       running.clear()
@@ -102,7 +102,7 @@ export function createForms({ api, platform, emitter, records, presence, config,
     const begunFor = visitor
     const withGrant = grants()
     const call = () => withGrant((grant) => api.submitForm(kind, submission.fields, grant, submission.key))
-    const sending = repeat(call, { pause, random, attempts, now: clock.now })
+    const sending = retrying(call, { pause, random, isEnough: (_, attempt) => attempt + 1 >= attempts })
       .then(
         () => {
           if (begunFor !== visitor) return
@@ -113,7 +113,7 @@ export function createForms({ api, platform, emitter, records, presence, config,
           if (begunFor !== visitor) return
           const failure = toWidgetError(error)
           failures[kind] = { error: failure.detail, issues: issuesOf(failure) }
-          // Refused by the service: what is sent next is another submission. Otherwise it may have arrived, and keeps its key.
+          // After a refusal, the next submission gets a new key. Otherwise this one may have arrived, and keeps its key.
           if (!failure.retryable && failure.status > 0) keep(kind, undefined)
         },
       )

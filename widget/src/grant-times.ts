@@ -7,31 +7,24 @@ export interface GrantTimes {
 }
 
 /**
- * Translates the service's times to the browser's clock, which can be hours off: the grant says when it was issued, and
- * `askedAtMs` is when the browser first asked for it, so the difference is never more than the real one. A grant that cannot
- * be read is taken as issued by a clock that agrees.
+ * Converts the service's times to the browser's clock, which can be hours off. The grant's `iat` is compared with
+ * `askedAtMs`, the time of the first request, so the computed difference is never larger than the real one. If the grant
+ * cannot be read, the clocks are assumed to agree.
  */
 export function grantTimes(
   content: Pick<SessionContent, 'accessGrant' | 'renewAfter' | 'expiresAt'>,
   askedAtMs: number,
 ): GrantTimes {
-  const issuedAtMs = issuedAt(content.accessGrant)
-  const aheadMs = issuedAtMs === undefined ? 0 : askedAtMs - issuedAtMs
-  // `iat` counts whole seconds, and a clock that agrees must not be made to differ by them.
-  const shiftMs = Math.abs(aheadMs) < 2_000 ? 0 : aheadMs
+  let shiftMs = 0
+  try {
+    const aheadMs = askedAtMs - JSON.parse(payloadOf(content.accessGrant)).iat * 1_000
+    // `iat` is in whole seconds: a smaller difference may be rounding.
+    if (Math.abs(aheadMs) >= 2_000) shiftMs = aheadMs
+  } catch {}
   return { renewAtMs: Date.parse(content.renewAfter) + shiftMs, expiresAtMs: Date.parse(content.expiresAt) + shiftMs }
 }
 
-function issuedAt(grant: string): number | undefined {
-  try {
-    const { iat } = JSON.parse(payloadOf(grant))
-    return typeof iat === 'number' ? iat * 1000 : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** The payload of a JWS, a character for each of its bytes. Throws where there is none. */
+/** The payload of a JWS as a binary string. Throws if there is none. */
 export function payloadOf(token: string): string {
   return atob(token.split('.')[1]!.replaceAll('-', '+').replaceAll('_', '/'))
 }

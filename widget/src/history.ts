@@ -7,16 +7,16 @@ import type { HistoryPage, ServiceMessage } from './wire.ts'
 
 const pageSize = 50
 const fillPagesAtMost = 20
-/** Beyond every sequence, and inside what any server reads as an integer: the page before it is the newest one. */
+/** Larger than every sequence and a valid 32-bit integer: the page before it is the newest one. */
 const beyondNewest = 2 ** 31 - 1
 
 export interface HistoryDeps {
   platform: Pick<Platform, 'clock' | 'random'>
   fetchPage(range: HistoryRange): Promise<HistoryPage>
   messages: MessageList
-  /** Takes in one message. `missed`: it should have come by the stream. */
+  /** Called for each message. `missed`: the stream should have delivered it. */
   onMessage(message: ServiceMessage, missed: boolean): void
-  /** A page has been taken in. */
+  /** Called after each page. */
   onPage(): void
 }
 
@@ -37,10 +37,10 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
       await retrying(this.reload, { pause, random: platform.random, isEnough: () => stopped })
     },
 
-    /** Loads the page before the oldest message shown. Calls while one is under way share it. */
-    loadOlder(): Promise<void> {
+    /** Loads the page before the oldest message. Concurrent calls share one request. */
+    async loadOlder(): Promise<void> {
       const oldest = messages.all().find(({ sequence }) => sequence)?.sequence
-      if (!hasOlder || !oldest) return Promise.resolve()
+      if (!hasOlder || !oldest) return
       older ??= fetchPage({ beforeSequence: oldest, limit: pageSize })
         .then((page) => {
           hasOlder = page.hasMore
@@ -49,10 +49,10 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
         .finally(() => {
           older = undefined
         })
-      return older
+      await older
     },
 
-    /** Loads what came after a sequence. Answers whether anything of it was new. */
+    /** Loads the messages after a sequence. Resolves to true if any of them was new. */
     async fillFrom(sequence: number): Promise<boolean> {
       let foundNew = false
       let afterSequence = sequence
@@ -67,7 +67,7 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
       return foundNew
     },
 
-    /** Loads the newest page, `anew` instead of what is held. Answers the sequence from which a stream goes on. */
+    /** Loads the newest page; `anew` replaces the loaded messages. Resolves to the sequence from which a stream resumes. */
     async reload(anew = false): Promise<number> {
       const page = await fetchPage({ beforeSequence: beyondNewest, limit: pageSize })
       if (anew) messages.keepOnly(({ messageId }) => !messageId)

@@ -3,6 +3,7 @@ import { claimsOf } from './claims.ts'
 import { isOneSessionsEnd, toWidgetError, WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
 import { createIdentityApi } from './identity-api.ts'
+import type { OutboxEntry } from './outbox.ts'
 import { createPause } from './pause.ts'
 import type { Platform } from './platform.ts'
 import { retrying } from './retrying.ts'
@@ -17,10 +18,10 @@ import type {
   VisitorReset,
   WidgetEventMap,
 } from './types.ts'
-import type { Visit } from './visit.ts'
+import type { ClosedVisit, Visit } from './visit.ts'
 
 const attempts = 4
-/** After 15 s the service takes a process that has not answered for dead, and lets a repeat complete its operation. */
+/** After 15 s, the service treats a silent process as dead and lets a retry complete its operation. */
 const deadProcessMs = 20_000
 const providerTimeoutMs = 15_000
 
@@ -30,25 +31,27 @@ export interface IdentityDeps {
   records: SessionRecords
   emit: Emitter<WidgetEventMap>['emit']
   provider?: IdentityProvider
-  /** The visit that is going on; undefined where there is none, or it has ended. */
+  /** The active visit. Undefined if there is none or it has ended. */
   current(): Visit | undefined
   started(): Promise<void> | undefined
-  /** The visit that is seen, though it may have ended. */
+  /** The visit on screen, which may have ended. */
   shown(): Visit | undefined
-  /** Ends the visit; what was waiting in it is told as not sent. */
-  drop(reason: WidgetError): void
-  /** Begins another visit; without a session it creates one. `asks`: the provider says who the visitor is. */
+  /** Ends the visit. Given a reason, its unsent messages are reported as failed. */
+  drop(reason?: WidgetError): void
+  /** Begins another visit; creates a session if none is given. `asks`: the provider decides who the visitor is. */
   begin(asks: boolean, given?: GivenSession): Promise<void>
   onConnection(state: ConnectionState): void
-  /** It is not known who the visitor is, and nobody is taken for anonymous. */
-  onLost(code: string): void
+  /** The conversation continues in another session. */
+  onSessionChange(sessionId: string): void
+  /** The visitor's identity is unknown. The chat ends, since it must not continue as anonymous. */
+  onUnidentified(code: string): void
 }
 
 export type Identity = ReturnType<typeof createIdentity>
 
 /**
  * Who the visitor is (sections 2.4, 3.2 and 4.4 of the specification). The host's backend decides by its assertion. An anonymous
- * visitor who is identified goes on in the session of the answer; for another person everything begins anew. One change at a
+ * visitor who is identified continues in the session of the answer. Another person gets a new session. One change at a
  * time.
  */
 export function createIdentity(deps: IdentityDeps) {
@@ -58,7 +61,7 @@ export function createIdentity(deps: IdentityDeps) {
   let turns: Promise<unknown> = Promise.resolve()
 
   return {
-    /** At the start, before anything is shown. False where another visit takes its place; rejects where it cannot be told. */
+    /** Identifies the visitor at the start. Resolves to false if another visit replaces this one; rejects on failure. */
     async settle(visit: Visit): Promise<boolean> {
       try {
         const assertion = await repeat(() => assertionFor())
@@ -71,8 +74,18 @@ export function createIdentity(deps: IdentityDeps) {
       }
     },
 
-    /** Whether the host knows the visitor by now. */
-    isKnown: async (): Promise<boolean> => (await repeat(() => assertionFor())) !== undefined,
+    /** An anonymous session was closed. Continues if the host knows the visitor by now, else ends the visit. */
+    async followClosed(closed: Visit, { unsent, draft, end }: ClosedVisit): Promise<void> {
+      const assertion = await repeat(() => assertionFor()).catch(() => undefined)
+      if (deps.shown() !== closed) return
+      if (!assertion) return end()
+      const clientInstanceId = records.read()?.clientInstanceId ?? newId()
+      deps.drop()
+      records.write({ clientInstanceId, draft })
+      await deps.begin(true)
+      const visit = deps.current()
+      if (visit?.view()?.identity.state === 'verified') await resend(visit, unsent)
+    },
 
     identify: (wanted?: VisitorIdentity): Promise<SessionView | undefined> =>
       inTurn(async (visit) => {
@@ -117,7 +130,7 @@ export function createIdentity(deps: IdentityDeps) {
       throw unavailable
     }
     const subject = wanted?.externalSubject
-    // Read, not verified: it only keeps the answer about one person from being used for another.
+    // The claims are not verified here. The check only prevents the use of an assertion for another subject.
     if (assertion && subject !== undefined && claimsOf(assertion)?.sub !== subject)
       throw new WidgetError('identity_mismatch')
     return assertion
@@ -127,7 +140,7 @@ export function createIdentity(deps: IdentityDeps) {
     return (grant: string, key: string) => api.identify(assertion, grant, key)
   }
 
-  /** Answers whether the visit goes on: if not, the one of another person has begun. */
+  /** Resolves to true if the visit continues, and to false if a visit of another person has begun. */
   async function exchange(
     visit: Visit,
     call: (grant: string, key: string) => Promise<SessionContent>,
@@ -142,7 +155,7 @@ export function createIdentity(deps: IdentityDeps) {
       given.content.identity = { ...identity, displayName: identity.displayName ?? displayName }
       if (deps.current() !== visit) throw new WidgetError('session_ended', { terminal: true })
       const goesOn = given.content.sessionId === before.sessionId || before.identity.state === 'anonymous'
-      if (goesOn) visit.goOn(given)
+      if (goesOn) continueIn(visit, given)
       else {
         leave()
         await deps.begin(false, given)
@@ -153,7 +166,42 @@ export function createIdentity(deps: IdentityDeps) {
     }
   }
 
-  /** It is being settled whose session this is, so nothing is sent. */
+  /** The same visitor continues in another session: draft and unsent messages stay. */
+  function continueIn(visit: Visit, given: GivenSession) {
+    const { session, outbox, conversation } = visit
+    const before = session.content()!
+    const { sessionId, conversationId, replay } = given.content
+    const unsent = visit.isOpened() ? outbox.pending() : records.readOutbox().entries
+    const isSameSession = sessionId === before.sessionId
+    const isSameConversation = conversationId === before.conversationId
+    session.accept(given)
+    if (!isSameSession) {
+      records.writeOutbox(sessionId, unsent)
+      if (isSameConversation) deps.onSessionChange(sessionId)
+    }
+    if (!visit.isOpened()) return
+    emit('session.ready', { session: visit.view()! })
+    if (isSameSession) return
+    visit.startStream()
+    if (isSameConversation) return
+    conversation.setReadTo(replay.lastSequence)
+    void visit.loadHistory()
+  }
+
+  /** Sends the messages of an earlier session, except those that the history already has. */
+  async function resend(visit: Visit, unsent: readonly OutboxEntry[]) {
+    const { outbox, conversation } = visit
+    if (unsent.length === 0) return
+    outbox.stop()
+    records.writeOutbox(visit.view()!.sessionId, unsent)
+    for (const entry of unsent) conversation.addOwn(entry)
+    await visit.loaded()
+    const { byOperation } = conversation.messages
+    outbox.restore(unsent.filter(({ input }) => !byOperation(input.clientOperationId)?.messageId))
+    outbox.start()
+  }
+
+  /** The identity is changing, so nothing is sent. */
   function hold({ session, outbox }: Visit) {
     session.hold()
     outbox.stop()
@@ -179,9 +227,9 @@ export function createIdentity(deps: IdentityDeps) {
       await deps.begin(false, await ask(before, api.clearIdentity))
     } catch (error) {
       const failure = toWidgetError(error)
-      // The session is over, and the association with it.
+      // The session has ended, and its association with the subject.
       if (isOneSessionsEnd(failure.code)) return deps.begin(false)
-      deps.onLost(failure.code)
+      deps.onUnidentified(failure.code)
       throw failure
     }
   }
@@ -193,14 +241,14 @@ export function createIdentity(deps: IdentityDeps) {
     await deps.begin(asks)
   }
 
-  /** One operation of the service, with one key and the grant of before, however often it must be asked. */
+  /** Runs one operation with one key and the old grant, with retries. */
   async function ask<Content>({ accessGrant }: SessionContent, call: (grant: string, key: string) => Promise<Content>) {
     const key = newId()
     const askedAtMs = clock.now()
     return { content: await repeat(() => call(accessGrant, key)), askedAtMs }
   }
 
-  /** The person goes: what was theirs is neither shown nor sent nor kept any more. */
+  /** The person leaves: ends the visit and forgets the session. */
   function leave() {
     const instance = records.read()?.clientInstanceId ?? newId()
     deps.drop(new WidgetError('session.closed', { terminal: true }))
@@ -210,7 +258,7 @@ export function createIdentity(deps: IdentityDeps) {
     emit('unread.changed', { count: 0 })
   }
 
-  /** What a visit that has ended, or a page before, has left. */
+  /** Removes what an ended visit or an earlier page has left. */
   function forget() {
     const shown = deps.shown()
     if (shown) clearHistory(shown)

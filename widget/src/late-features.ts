@@ -3,6 +3,7 @@ import type { Api } from './api.ts'
 import { WidgetError } from './errors.ts'
 import type { Emitter } from './events.ts'
 import type { createFeatures, FeatureOperations, Features } from './features.ts'
+import { loadOnce } from './load-once.ts'
 import type { Platform } from './platform.ts'
 import { featureRecordKey } from './session-record.ts'
 import type { PageContext, SessionView, StreamEvent, WidgetConfig, WidgetEventMap, WidgetMessage } from './types.ts'
@@ -27,7 +28,7 @@ export interface FeaturesDeps {
 /** Fetches `features.ts`, or has it. */
 export type LoadFeatures = () => Promise<{ createFeatures: typeof createFeatures }>
 
-/** What is answered while nothing is loaded. */
+/** Results of operations while the features are not loaded. */
 const unloaded = {
   presence: { typing: [], isClosed: false },
   activity: [],
@@ -38,49 +39,54 @@ const unloaded = {
   dismissRequest: undefined,
 }
 
-/** These wait for what is to be loaded and answer with a promise; of the quiet ones nobody hears that it could not be. */
+/** These operations load the features and return a promise. The quiet ones ignore a failure to load. */
 const answered = ['acknowledgeNavigation', 'acknowledgeScreenshot', 'uploadScreenshot', 'submitForm'] as const
 const quiet: readonly string[] = ['prepare', 'startTyping', 'updatePageContext']
 
 /**
- * What a chat has beside messages (typing, presence, forms, agents' requests, page reports) is fetched when it is first needed:
- * an event of it arrives, the page asks for it, the installation has a form, or the page before left something of it.
+ * Features beside messages (typing, presence, forms, agents' requests, page reports) are loaded when first needed:
+ * on their first event or call, if the installation has a form, or if an earlier page has stored state of them.
  */
 export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDeps) {
   const { emitter, platform, siteKey, config } = deps
   let features: Features | undefined
-  let loading: Promise<Features> | undefined
-  let waiting: StreamEvent[] = []
-  let aheadMs = Number.POSITIVE_INFINITY
+  let waiting: [event: StreamEvent, receivedAtMs: number][] = []
+  const load = loadOnce(async () => {
+    const { createFeatures } = await loadFeatures()
+    features = createFeatures(deps)
+    const session = deps.session()
+    if (session) features.handlers['session.ready']({ session })
+    for (const one of waiting) features.takeEvent(...one)
+    waiting = []
+    return features
+  }, 'network_error')
 
-  // Subscribed before anybody else: whoever hears of it finds this done.
+  // Subscribed first, so that the state is current when other handlers run.
   for (const name of ['session.ready', 'message.queued', 'messages.changed', 'connection.changed'] as const)
-    emitter.on(name, (payload) => features?.told[name](payload as never))
+    emitter.on(name, (payload) => features?.handlers[name](payload as never))
 
   return {
-    /** A page begins: what the one before it left is read. Never rejects. */
+    /** Restores the state of the page before. Never rejects. */
     async start() {
       waiting = []
       if (features) features.load()
       else if (platform.storage.getItem(featureRecordKey(siteKey))) await load().catch(ignored)
     },
 
-    /** The configuration is there. Resolves when it is known which form is due. */
+    /** The configuration is loaded. Resolves when the due form is known. */
     async configure() {
       const { preChat, offline } = config()?.forms ?? {}
       if (preChat || offline) await load().catch(ignored)
     },
 
-    /** The same visitor goes on with the conversation in another session. */
-    goOn: (sessionId: string) => features?.goOn(sessionId),
+    /** The same visitor continues the conversation in another session. */
+    changeSession: (sessionId: string) => features?.changeSession(sessionId),
 
     /** An event of the stream, in order. */
     takeEvent(event: StreamEvent) {
-      // How far this clock is ahead: a live event tells it best, one of a replay only says that it is not more.
-      const sinceMs = platform.clock.now() - Date.parse(event.occurredAt)
-      if (sinceMs < aheadMs) aheadMs = sinceMs
-      if (features) return features.takeEvent(event)
-      if (/^(typing|agent|conv|nav|screen)/.test(event.type)) waiting.push(event)
+      const receivedAtMs = platform.clock.now()
+      if (features) return features.takeEvent(event, receivedAtMs)
+      if (/^(typing|agent|conv|nav|screen)/.test(event.type)) waiting.push([event, receivedAtMs])
       if (waiting[0]) load().catch(ignored)
     },
 
@@ -97,29 +103,11 @@ export function createLateFeatures(loadFeatures: LoadFeatures, deps: FeaturesDep
       if (quiet.includes(name)) return load().then(run).catch(ignored)
       const asked = deps.grants()
       return load().then((loaded) => {
-        // What one person asked for is not done as the next one.
+        // The visitor may have changed during the load.
         if (asked !== deps.grants()) throw new WidgetError('session_ended', { terminal: true })
         return run(loaded)
       })
     }
-  }
-
-  function load(): Promise<Features> {
-    loading ??= loadFeatures().then(
-      ({ createFeatures }) => {
-        features = createFeatures({ ...deps, aheadMs: () => aheadMs })
-        const session = deps.session()
-        if (session) features.told['session.ready']({ session })
-        for (const event of waiting) features.takeEvent(event)
-        waiting = []
-        return features
-      },
-      () => {
-        loading = undefined
-        throw new WidgetError('network_error', { retryable: true })
-      },
-    )
-    return loading
   }
 }
 

@@ -1,5 +1,5 @@
 import type { AgentRequests, AgentRequestsDeps } from './agent-requests.ts'
-import { WidgetError } from './errors.ts'
+import { loadOnce } from './load-once.ts'
 import type { AgentRequest, StreamEvent } from './types.ts'
 
 export interface LateRequests
@@ -12,15 +12,18 @@ export interface LateRequests
 }
 
 /**
- * Agents' requests are seldom: what handles them is fetched with the first one. Events wait for it in their order, and what
- * could not be fetched is tried again when the network comes back and with each further event.
+ * Agents' requests are rare, so their code is loaded with the first one. Events are queued in order until then. A failed
+ * load is retried when the network returns and with each further event.
  */
 export function createLateRequests(deps: AgentRequestsDeps): LateRequests {
   const { records } = deps
   const { lifecycle } = deps.platform
   let handler: AgentRequests | undefined
-  let loading: Promise<AgentRequests> | undefined
   let waiting: StreamEvent[] = []
+  const load = loadOnce(async () => {
+    handler = (await import('./agent-requests.ts')).createAgentRequests(deps)
+    return handler
+  }, 'network_error')
   lifecycle.subscribe((signal) => {
     if (signal === 'online' && waiting.length > 0) drain()
   })
@@ -65,19 +68,5 @@ export function createLateRequests(deps: AgentRequestsDeps): LateRequests {
     const events = waiting
     waiting = []
     for (const event of events) to.takeEvent(event)
-  }
-
-  function load(): Promise<AgentRequests> {
-    loading ??= import('./agent-requests.ts').then(
-      ({ createAgentRequests }) => {
-        handler = createAgentRequests(deps)
-        return handler
-      },
-      () => {
-        loading = undefined
-        throw new WidgetError('network_error', { retryable: true })
-      },
-    )
-    return loading
   }
 }

@@ -1,15 +1,15 @@
 import type { DeliveryStatus, WidgetMessage } from './types.ts'
 import type { ServiceMessage } from './wire.ts'
 
-/** What the service says of a message, in this order. What only the page says comes before all of it. */
+/** Delivery states of the service, in order. Local states come before them. */
 const progress: readonly DeliveryStatus[] = ['queued', 'sent', 'delivered', 'read']
 
 export type MessageList = ReturnType<typeof createMessageList>
 
 /**
- * The messages of the conversation, each once. What is known of a message arrives in any order, as the POST's answer,
- * the stream's event or the history, and is merged by `messageId`, then by `clientOperationId` (GET /messages in section
- * 4.1 of the specification). Ordered by `sequence`; what the service has not accepted yet stands last, oldest first.
+ * The messages of the conversation, without duplicates. Data of a message arrives in any order: as the POST's answer,
+ * the stream's event or a page of the history. It is merged by `messageId`, then by `clientOperationId` (GET /messages in section
+ * 4.1 of the specification). Ordered by `sequence`; pending messages come last, oldest first.
  */
 export function createMessageList() {
   let messages: WidgetMessage[] = []
@@ -29,7 +29,7 @@ export function createMessageList() {
       return local
     },
 
-    /** Changes what only this page knows of an unsent message. Once the service has accepted it, this does nothing. */
+    /** Changes the local state of an unsent message. Does nothing once the service has accepted it. */
     patchLocal(
       clientOperationId: string,
       change: Pick<WidgetMessage, 'deliveryStatus' | 'error'>,
@@ -39,7 +39,7 @@ export function createMessageList() {
       return replace(current, { ...current, ...change })
     },
 
-    /** Takes in what the service says of a message: all of it or, from the POST's answer, a part. */
+    /** Merges data of the service: a whole message or, from the POST's answer, a part. */
     merge(told: Partial<ServiceMessage> & Pick<ServiceMessage, 'messageId' | 'sequence'>): WidgetMessage | undefined {
       const { state, ...known } = told
       const canonical = this.byMessageId(known.messageId)
@@ -75,7 +75,7 @@ export function createMessageList() {
   }
 }
 
-/** A status only goes forward: a late answer must not take back what an event has already told. */
+/** A status only moves forward: a late answer must not undo a later event. */
 function laterStatus(current: DeliveryStatus | undefined, told: DeliveryStatus | undefined): DeliveryStatus {
   if (!current || !told) return told ?? current ?? 'queued'
   const reached = progress.indexOf(current)

@@ -6,12 +6,12 @@ import type { DeliveryStatus, PageContext, WidgetErrorDetail } from './types.ts'
 import type { AcceptedMessage } from './wire.ts'
 
 const attemptsBeforeGivingUp = 8
-/** A service that asks for a longer wait gets it: nothing is sent by itself, and the visitor is told. */
+/** If the service asks for a longer wait, the message fails, and only the visitor can retry it. */
 const longestWaitMs = 120_000
-/** Of everything that waits, as it is stored. */
+/** Bound of the stored outbox. */
 const charactersAtMost = 262_144
 
-/** What goes to the service, the same bytes in each attempt. */
+/** The request body, identical in each attempt. */
 export interface MessageInput {
   clientOperationId: string
   body: string
@@ -20,14 +20,14 @@ export interface MessageInput {
   pageContext?: PageContext
 }
 
-/** One logical send. Plain data, so that it can be kept. */
+/** One logical send, in a form that can be stored. */
 export interface OutboxEntry {
   input: MessageInput
   /** RFC 3339. */
   createdAt: string
-  /** The service asked not to be asked before. Milliseconds since the epoch. */
+  /** Time before which the service does not accept a retry. Milliseconds since the epoch. */
   notBeforeMs?: number
-  /** Given up, until the visitor asks for another attempt. */
+  /** Set when the message has failed. The visitor can retry it. */
   error?: WidgetErrorDetail
 }
 
@@ -35,19 +35,18 @@ export interface OutboxDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
   /** Makes one attempt. */
   send(input: MessageInput): Promise<AcceptedMessage>
-  /** Keeps what is still to be sent over a reload. */
+  /** Stores the entries, so that they survive a reload. */
   save(entries: readonly OutboxEntry[]): void
-  onStatus(clientOperationId: string, status: DeliveryStatus, error?: WidgetErrorDetail): void
-  onRetrying(clientOperationId: string, attempt: number): void
-  onExhausted(clientOperationId: string, error: WidgetErrorDetail): void
+  /** `attempt` is the next one; left out if there is none. */
+  onStatus(clientOperationId: string, status: DeliveryStatus, error?: WidgetErrorDetail, attempt?: number): void
   onAccepted(answer: AcceptedMessage): void
 }
 
 export type Outbox = ReturnType<typeof createOutbox>
 
 /**
- * Sends messages one after another, in the order they were written. All attempts of one send carry the same
- * `clientOperationId`, so an answer that got lost never makes a second message. Only failures that the service calls
+ * Sends messages one after another, in the order in which they were written. All attempts of one send carry the same
+ * `clientOperationId`, so a lost answer never creates a second message. Only failures that the service calls
  * retryable are tried again; each wait is at least what the service asked for (POST /messages in section 4.1 of the
  * specification).
  */
@@ -64,7 +63,7 @@ export function createOutbox(deps: OutboxDeps) {
 
   return {
     /**
-     * Takes a message in, stored before it is sent.
+     * Adds a message and stores it before it is sent.
      *
      * @throws WidgetError `outbox_full`
      */
@@ -77,12 +76,12 @@ export function createOutbox(deps: OutboxDeps) {
       void run()
     },
 
-    /** Takes up what the page before this one had not sent. */
+    /** Restores the unsent entries of the page before. */
     restore(kept: OutboxEntry[]) {
       entries = [...kept, ...entries]
     },
 
-    /** The visitor asks again for a send that failed: same operation, same key. False where there is none. */
+    /** Retries a failed send with the same operation id. Returns false if there is none. */
     retry(clientOperationId: string): boolean {
       const entry = entries.find((one) => one.input.clientOperationId === clientOperationId && one.error)
       if (!entry || !open) return false
@@ -93,39 +92,40 @@ export function createOutbox(deps: OutboxDeps) {
       return true
     },
 
-    /** An event or the history shows that the service has it: there is nothing left to send. */
+    /** An event or the history shows that the service has the message: removes its entry. */
     settle(clientOperationId: string) {
       if (next()?.input.clientOperationId === clientOperationId) pause.end()
       keep(entries.filter(({ input }) => input.clientOperationId !== clientOperationId))
     },
 
-    /** What is still to be sent, or failed. */
+    /** Entries that are unsent or have failed. */
     pending: (): readonly OutboxEntry[] => entries,
 
-    /** Forgets what failed. */
+    /** Removes failed entries. */
     dropFailed: () => keep(entries.filter(({ error }) => !error)),
 
-    /** There is a session to send with. */
+    /** Starts sending: there is a session. */
     start() {
       if (disposed) return
       open = true
       void run()
     },
 
-    /** Nothing is sent for now. Given the terminal failure, whatever was waiting is told as not sent. */
-    stop(reason?: WidgetError) {
-      open = false
-      pause.end()
-      if (reason) for (const entry of entries.filter(({ error }) => !error)) fail(entry, reason)
-    },
+    stop,
 
-    /** Sends and stores nothing any more; what is stored stays, for the page that takes it up. */
-    dispose() {
-      open = false
+    /** Stops for good. Stored entries stay in the storage for the next page. */
+    dispose(reason?: WidgetError) {
+      stop(reason)
       disposed = true
       unsubscribe()
-      pause.end()
     },
+  }
+
+  /** Stops sending until `start`. Given a reason, the unsent messages are reported as failed. */
+  function stop(reason?: WidgetError) {
+    open = false
+    pause.end()
+    if (reason) for (const entry of entries.filter(({ error }) => !error)) fail(entry, reason)
   }
 
   function next() {
@@ -165,8 +165,7 @@ export function createOutbox(deps: OutboxDeps) {
             entry.notBeforeMs = clock.now() + retryAfterMs
             keep(entries)
           }
-          deps.onStatus(clientOperationId, 'retrying', detail)
-          deps.onRetrying(clientOperationId, attempt + 1)
+          deps.onStatus(clientOperationId, 'retrying', detail, attempt + 1)
         },
       })
       keep(entries.filter((one) => one !== entry))
@@ -183,7 +182,6 @@ export function createOutbox(deps: OutboxDeps) {
   function fail(entry: OutboxEntry, { detail }: WidgetError) {
     entry.error = detail
     keep(entries)
-    deps.onStatus(entry.input.clientOperationId, 'failed', entry.error)
-    deps.onExhausted(entry.input.clientOperationId, entry.error)
+    deps.onStatus(entry.input.clientOperationId, 'failed', detail)
   }
 }

@@ -3,14 +3,14 @@ import type { Clock, TimerId } from './platform.ts'
 export interface Pause {
   /** Resolves after `ms` milliseconds, or sooner by `hurry` or `end`. One wait at a time. */
   wait(ms: number, notBeforeMs?: number): Promise<void>
-  /** Cuts the wait short, but not below its `notBeforeMs`: what a service asked for is kept. */
+  /** Ends the wait early, but not before its `notBeforeMs`. */
   hurry(): void
-  /** Ends the wait at once: its reason is gone. */
+  /** Ends the wait at once. */
   end(): void
   isWaiting(): boolean
 }
 
-/** A wait that something better than the clock may cut short, such as the network coming back. */
+/** A wait that an event can end early, for example the return of the network. */
 export function createPause(clock: Clock): Pause {
   let current: { notBefore: number; timer: TimerId; resolve: () => void } | undefined
 

@@ -57,7 +57,7 @@ export interface Platform {
   /** Left out, each tab has a stream of its own, hidden tabs too. */
   tabs?: Tabs
   storage: KeyValueStorage
-  /** A `fetch` that tells how much of the body is sent, from 0 to 1. Left out, `fetch` sends it and tells nothing. */
+  /** A `fetch` that reports the sent share of the body, from 0 to 1. If left out, `fetch` is used and progress is not reported. */
   upload?: (onProgress: ((share: number) => void) | undefined) => typeof fetch
 }
 

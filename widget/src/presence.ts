@@ -3,7 +3,7 @@ import type { FeatureRecords } from './feature-record.ts'
 import type { Clock, TimerId } from './platform.ts'
 import type { Activity, Agent, MessageAuthor, Presence, StreamEvent, WidgetEventMap, WidgetMessage } from './types.ts'
 
-/** A start of typing ends by itself after this, whether or not its end is told. */
+/** A typing indicator expires after this. */
 const typingLastsMs = 8_000
 const activityAtMost = 40
 
@@ -11,13 +11,13 @@ export interface PresenceDeps {
   clock: Clock
   emitter: Emitter<WidgetEventMap>
   records: FeatureRecords
-  /** The messages held so far. */
+  /** The loaded messages. */
   messages(): readonly WidgetMessage[]
 }
 
 export type PresenceKeeper = ReturnType<typeof createPresence>
 
-/** Who takes care of the conversation, who types, and what happened in it beside messages. */
+/** The assigned agent, typing indicators, and the activity of the conversation. */
 export function createPresence({ clock, emitter, records, messages }: PresenceDeps) {
   const typing = new Map<string, { author: MessageAuthor; timer: TimerId }>()
   let lastSequence = 0
@@ -38,7 +38,7 @@ export function createPresence({ clock, emitter, records, messages }: PresenceDe
 
     activity: (): readonly Activity[] => records.current().activity,
 
-    /** Writes down what came of an agent's request, after what was said so far. */
+    /** Records the outcome of an agent's request, after the messages so far. */
     add,
 
     takeEvent({ type, sequence, occurredAt, data }: StreamEvent) {

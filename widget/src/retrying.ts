@@ -11,8 +11,6 @@ export interface Retrying {
   range?: BackoffRange
   /** Asked after each failure that may pass, before the wait and after it: true gives up. `attempt` counts from 0. */
   isEnough?(failure: WidgetError, attempt: number): boolean
-  /** Called with each failure, the last one included. */
-  onFailure?(failure: WidgetError): void
   /** Called before the wait for another attempt. `attempt` is the one that failed. */
   onRetry?(failure: WidgetError, attempt: number): void
 }
@@ -27,7 +25,6 @@ export async function retrying<Answer>(call: () => Promise<Answer>, options: Ret
       return await call()
     } catch (error) {
       const failure = toWidgetError(error)
-      options.onFailure?.(failure)
       const isEnough = () => options.isEnough?.(failure, attempt)
       if (!failure.retryable || failure.terminal || isEnough()) throw failure
       options.onRetry?.(failure, attempt)

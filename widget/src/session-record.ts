@@ -1,18 +1,18 @@
 import type { GrantTimes } from './grant-times.ts'
 import type { OutboxEntry } from './outbox.ts'
 import type { KeyValueStorage } from './storage.ts'
-import type { SessionContent, SessionEnd } from './types.ts'
+import type { SessionContent } from './types.ts'
 
-/** Where the stream stands: what a reconnect and a renewal tell the service. */
+/** Position of the stream. Sent with a reconnect and a renewal. */
 export interface StreamPosition {
   lastEventId?: string
   sequence: number
 }
 
-/** What the page itself remembers of a session. */
+/** Local state of a session. */
 export interface SessionNotes {
   position?: StreamPosition
-  /** What the visitor has typed and not sent. */
+  /** Unsent text of the composer. */
   draft?: string
   /** Messages up to this sequence are read. */
   readTo?: number
@@ -20,24 +20,24 @@ export interface SessionNotes {
   hiddenTo?: number
 }
 
-/** What is kept of a session in the tab's storage, so that a reload goes on with it. */
+/** The stored session, so that a reload resumes it. */
 export interface SessionRecord extends SessionNotes {
   clientInstanceId: string
   session?: SessionContent
   times?: GrantTimes
-  /** A condition that a reload must not turn into a fresh, anonymous session. */
-  ended?: { event: SessionEnd }
+  /** How the session before this one ended. After a lasting end, no new session begins. */
+  ended?: { event: string }
 }
 
 export type SessionRecords = ReturnType<typeof createSessionRecords>
 
-/** Where the record of an installation's session is kept. */
+/** Storage key of an installation's session. */
 export const sessionRecordKey = (siteKey: string) => `service.widget.1.${siteKey}`
 
-/** Where what a session has beside messages is kept. */
+/** Storage key of the session's features. */
 export const featureRecordKey = (siteKey: string) => `${sessionRecordKey(siteKey)}.features`
 
-/** The two keys that the package writes for each installation: the session, and what is still to be sent in it. */
+/** The stored records of an installation: the session and its outbox. */
 export function createSessionRecords(storage: KeyValueStorage, siteKey: string) {
   const key = sessionRecordKey(siteKey)
   const outboxKey = `${key}.outbox`
@@ -50,13 +50,13 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
 
     write: (record: SessionRecord) => storage.setItem(key, JSON.stringify(record)),
 
-    /** Forgets the session, and keeps which browser this is. */
+    /** Forgets the session, but not the `clientInstanceId`. */
     forgetSession(clientInstanceId: string, ended?: SessionRecord['ended']) {
       this.write({ clientInstanceId, ended })
       this.writeOutbox('', [])
     },
 
-    /** What was still to be sent when the page was left, and the session it was written in. */
+    /** The unsent entries and the session in which they were written. */
     readOutbox(): { sessionId?: string; entries: OutboxEntry[] } {
       const stored = parsed<{ sessionId: string; entries: OutboxEntry[] }>(outboxKey)
       return Array.isArray(stored?.entries) ? stored : { entries: [] }
@@ -68,9 +68,9 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
     },
   }
 
-  function parsed<Value>(name: string): Value | undefined {
+  function parsed<Value>(name: string): Value | null | undefined {
     try {
-      return JSON.parse(storage.getItem(name) ?? 'null') ?? undefined
+      return JSON.parse(storage.getItem(name) as string)
     } catch {
       return undefined
     }

@@ -7,7 +7,7 @@ import { retrying } from './retrying.ts'
 import type { SessionNotes, SessionRecord, SessionRecords } from './session-record.ts'
 import type { PageContext, SessionContent, WidgetErrorDetail } from './types.ts'
 
-/** A session that the service gave, and when it was asked for, by the browser's clock. */
+/** A session from the service, and the browser's time of the request. */
 export interface GivenSession {
   content: SessionContent
   askedAtMs: number
@@ -23,19 +23,19 @@ export interface SessionDeps {
   /** Begins with this session, and not with the stored one or a new one. */
   given?: GivenSession
   /**
-   * Nothing is retried any more. Called once. A code that is no event's name says that no session ended, but that the
-   * installation or the page is refused.
+   * Called once, at the end of the session. A code that is not the name of an event means that the
+   * installation or the origin is refused.
    */
   onEnd(code: string): void
-  /** Something failed that is retried, or that cannot be helped. */
+  /** A call failed. It may be retried. */
   onError(error: WidgetErrorDetail): void
 }
 
 export type Session = ReturnType<typeof createSession>
 
 /**
- * One visitor session: created or taken up again from the tab's storage, and renewed before its grant ends. Transient
- * failures of the renewal are retried with backoff for as long as the grant is good; terminal ones end the session
+ * One visitor session: created, or resumed from the tab's storage, and renewed before its grant expires. Transient
+ * failures of the renewal are retried with backoff while the grant is valid; terminal ones end the session
  * (section 3.2 of the specification).
  */
 export function createSession(deps: SessionDeps) {
@@ -46,12 +46,12 @@ export function createSession(deps: SessionDeps) {
   let over = false
   let timer: TimerId
   let renewing: Promise<void> | undefined
-  /** While the person may be changing, an end of this session is nothing but the change. */
+  /** While the identity is changing, an end of this session is held back. */
   let held = false
   let endAfterHold: string | undefined
   const unsubscribe = lifecycle.subscribe((signal) => {
     if (signal === 'online' || signal === 'visible' || signal === 'pageshow') pause.hurry()
-    // Timers stand still while a laptop sleeps, so a page that comes back looks at the time itself.
+    // Timers stop while a laptop sleeps, so a resumed page compares the time.
     if (signal !== 'offline' && signal !== 'pagehide') scheduleRenewal()
   })
 
@@ -64,10 +64,14 @@ export function createSession(deps: SessionDeps) {
       if (isLastingEnd(record.ended?.event)) finish(record.ended.event)
       else if (deps.given) accept(deps.given)
       else if (!record.session || clock.now() >= (record.times?.expiresAtMs ?? 0)) {
-        // What the visitor was writing is theirs still, unless it may be someone else by now.
-        if (isVerified()) records.forgetSession(clientInstanceId)
-        record = { clientInstanceId, draft: isVerified() ? undefined : record.draft }
-        // The same input for each attempt: with another one the service would refuse the key.
+        // The draft stays, unless the session was verified: the next person may be another one.
+        if (isVerified()) {
+          records.forgetSession(clientInstanceId)
+          record = { clientInstanceId }
+        }
+        const { draft, ended } = record
+        record = { clientInstanceId, draft, ended }
+        // Each attempt must send the same input, since the service refuses a key with another input.
         const { siteKey: publicSiteKey, locale } = deps
         const input = { publicSiteKey, clientInstanceId, locale, pageContext: deps.pageContext?.() }
         await obtain((key) => api.createSession(input, key), pause)
@@ -89,10 +93,10 @@ export function createSession(deps: SessionDeps) {
 
     withGrant,
 
-    /** Takes the content that an identification gave: of this session, or of the one that the same visitor goes on with. */
+    /** Accepts the content from an identification: of this session or of its successor. */
     accept,
 
-    /** Until `release`, what ends the session is kept back: the person is changing, and the answer tells what became of it. */
+    /** Holds back the end of the session until `release`, while the identity is changing. */
     hold() {
       held = true
     },
@@ -104,7 +108,7 @@ export function createSession(deps: SessionDeps) {
 
     end: finish,
 
-    /** Stops timers and forgets nothing: a later page takes the session up again. */
+    /** Stops timers. The stored session stays, so that a later page resumes it. */
     stop: leave,
   }
 
@@ -138,18 +142,20 @@ export function createSession(deps: SessionDeps) {
     }
   }
 
-  /** Gets a session's content, over all failures that may pass; one that does not ends the session. */
+  /** Creates or renews the session. Retries transient failures; any other failure ends the session. */
   async function obtain(call: (key: string) => Promise<SessionContent>, between: Pick<Pause, 'wait'>) {
     const key = newId()
     const askedAtMs = clock.now()
     const isEnough = () => over
-    const onFailure = ({ detail }: WidgetError) => over || deps.onError(detail)
+    const onRetry = ({ detail }: WidgetError) => deps.onError(detail)
     try {
-      const content = await retrying(() => call(key), { pause: between, random, isEnough, onFailure })
+      const content = await retrying(() => call(key), { pause: between, random, isEnough, onRetry })
       renewing = undefined
       accept({ content, askedAtMs })
     } catch (error) {
-      const { code } = toWidgetError(error)
+      if (over) return
+      const { code, detail } = toWidgetError(error)
+      deps.onError(detail)
       finish(sessionEndOf(code) || !record?.session ? code : 'session.expired')
     }
   }
@@ -159,7 +165,7 @@ export function createSession(deps: SessionDeps) {
     const before = record!.session
     const moved = before?.conversationId !== content.conversationId
     const start = moved && { readTo: content.replay.lastSequence, hiddenTo: 0, position: undefined }
-    // What ended the session before ends it no more.
+    // A held-back end of the former session does not end this one.
     if (before?.sessionId !== content.sessionId) endAfterHold = undefined
     write({ ...record!, ...start, session: content, times: grantTimes(content, askedAtMs) })
     scheduleRenewal()
@@ -194,7 +200,7 @@ export function createSession(deps: SessionDeps) {
         if (leftMs() === 0) throw new WidgetError('session.expired', { terminal: true })
         return api.renewSession(input, accessGrant, key)
       },
-      // No wait is longer than the grant is good.
+      // No wait is longer than the grant is valid.
       { wait: (ms, notBeforeMs = 0) => pause.wait(Math.min(leftMs(), ms), Math.min(leftMs(), notBeforeMs)) },
     )
   }
@@ -206,8 +212,7 @@ export function createSession(deps: SessionDeps) {
       return
     }
     leave()
-    const ended = isLastingEnd(code) ? { event: code } : undefined
-    if (record) records.forgetSession(record.clientInstanceId, ended)
+    if (record) records.forgetSession(record.clientInstanceId, { event: code })
     deps.onEnd(code)
   }
 

@@ -8,46 +8,36 @@ export interface KeyValueStorage {
 /** `session` survives a reload in the same tab and ends with the tab; `memory` ends with the page. */
 export type StorageMode = 'session' | 'memory'
 
-export function createMemoryStorage(): KeyValueStorage {
-  const items = new Map<string, string>()
-  return {
-    getItem: (key) => items.get(key) ?? null,
-    setItem: (key, value) => void items.set(key, value),
-    removeItem: (key) => void items.delete(key),
-  }
-}
+export const createMemoryStorage = (): KeyValueStorage => storageFor('memory')
 
 /**
- * The storage of a mode. Where the browser refuses session storage (blocked by the visitor, or full), memory takes its
- * place, so the chat works and only a reload starts anew. Nothing is read or written here.
+ * The storage of a mode. If the browser refuses session storage (blocked or full), values are kept in memory: the chat
+ * works, but a reload begins a new session. This call itself reads and writes nothing.
  */
 export function storageFor(
   mode: StorageMode,
   browserStorage: () => KeyValueStorage = () => globalThis.sessionStorage,
 ): KeyValueStorage {
-  const memory = createMemoryStorage()
-  if (mode === 'memory') return memory
+  const memory = new Map<string, string>()
   const attempt = <Result>(use: (storage: KeyValueStorage) => Result): Result | undefined => {
     try {
-      return use(browserStorage())
+      return mode === 'memory' ? undefined : use(browserStorage())
     } catch {
       return undefined
     }
   }
-  const forget = (key: string) => attempt((storage) => storage.removeItem(key))
+  const removeItem = (key: string) => {
+    memory.delete(key)
+    attempt((storage) => storage.removeItem(key))
+  }
   return {
-    // What memory has is newer: it holds only what the browser refused to take.
-    getItem: (key) => memory.getItem(key) ?? attempt((storage) => storage.getItem(key)) ?? null,
+    // Memory holds only what session storage refused, so its value is newer.
+    getItem: (key) => memory.get(key) ?? attempt((storage) => storage.getItem(key)) ?? null,
     setItem(key, value) {
-      memory.removeItem(key)
-      if (attempt((storage) => [storage.setItem(key, value)])) return
-      // The older value must not come back after a reload as if it were true.
-      forget(key)
-      memory.setItem(key, value)
+      // An older stored value must not return after a reload.
+      removeItem(key)
+      attempt((storage) => [storage.setItem(key, value)]) || memory.set(key, value)
     },
-    removeItem(key) {
-      memory.removeItem(key)
-      forget(key)
-    },
+    removeItem,
   }
 }

@@ -65,21 +65,21 @@ export interface SessionContent {
   identity: { state: 'anonymous' | 'verified'; displayName?: string }
 }
 
-/** What the application may know of a session: the content without its credentials. */
+/** A session without its credentials. */
 export type SessionView = Pick<SessionContent, 'sessionId' | 'conversationId' | 'continuity' | 'identity'>
 
 /** Who the host page says the visitor is. Only the assertion of the host's backend decides. */
 export interface VisitorIdentity {
   /** The subject that the assertion must have; another one is refused as `identity_mismatch`. */
   externalSubject?: string
-  /** Shown where the assertion names nobody. */
+  /** Shown if the assertion has no name. */
   displayName?: string
 }
 
-/** Asks the host's backend for a signed assertion; undefined where nobody is logged in. Called anew for each use. */
+/** Gets a signed assertion from the host's backend; undefined if no user is logged in. Called for each use. */
 export type IdentityProvider = (wanted?: VisitorIdentity) => Promise<string | undefined>
 
-/** What `resetVisitor` takes away. */
+/** What `resetVisitor` removes. */
 export interface VisitorReset {
   /** Ends the session on the service, and begins another one. */
   closeSession?: boolean
@@ -114,7 +114,7 @@ export interface StreamEvent {
  * - `idle`: not started, or stopped by the application.
  * - `connecting`: the first connection is being made.
  * - `online`: events arrive live.
- * - `reconnecting`: the stream was lost; sending still works where the network does.
+ * - `reconnecting`: the stream was lost; messages are still sent if the network works.
  * - `ended`: a terminal condition; nothing is retried any more.
  */
 export type ConnectionState = 'idle' | 'connecting' | 'online' | 'reconnecting' | 'ended'
@@ -143,7 +143,7 @@ export interface FormDefinition {
   fields: FormField[]
 }
 
-/** What `ValidationFailed` says of one field: its JSON pointer and the broken rule, never the value. */
+/** One issue of `ValidationFailed`: a field's JSON pointer and the broken rule, never the value. */
 export interface FieldIssue {
   path: string
   rule: string
@@ -155,14 +155,14 @@ export type FormIssues = Readonly<Record<string, string>>
 /**
  * - `open`: to be filled in.
  * - `sending`: under way, attempts after a failure among it.
- * - `failed`: not taken; `issues` or `error` tell why, and it can be submitted again.
+ * - `failed`: not accepted; `issues` or `error` has the reason. The form can be submitted again.
  * - `submitted`: the service has it (202).
  */
 export interface FormState {
   status: 'open' | 'sending' | 'failed' | 'submitted'
   issues?: FormIssues
   error?: WidgetErrorDetail
-  /** What was submitted, until the service has it. */
+  /** The submitted values, until the service has accepted them. */
   fields?: Readonly<Record<string, string>>
 }
 
@@ -192,7 +192,7 @@ export interface Activity {
   at: string
 }
 
-/** Who and what is on the other side. */
+/** The other side: the assigned agent and typing indicators. */
 export interface Presence {
   agent?: Agent
   /** The agents who type just now. */
@@ -237,7 +237,7 @@ export interface AgentRequest {
   upload?: UploadTerms
 }
 
-/** Every event of the package with what its handler gets. */
+/** Every event of the package with its payload. */
 export interface WidgetEventMap {
   'message.queued': { message: WidgetMessage }
   'message.retrying': { message: WidgetMessage; attempt: number }
@@ -255,7 +255,7 @@ export interface WidgetEventMap {
   'agent.assigned': { agent: { displayName: string; avatarUrl?: string } }
   'agent.unassigned': { agent: { displayName: string; avatarUrl?: string } }
   'presence.changed': { presence: Presence; activity: readonly Activity[] }
-  /** A request that the visitor has not seen before. Whoever handles it says so with `supports`. */
+  /** A new request. The application declares with `supports` which ones it handles. */
   'navigation.requested': { request: AgentRequest }
   'navigation.cancelled': { commandId: string }
   'screenshot.requested': { request: AgentRequest }

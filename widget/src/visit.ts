@@ -9,15 +9,7 @@ import type { Platform } from './platform.ts'
 import { createSession, type GivenSession } from './session.ts'
 import type { SessionRecords } from './session-record.ts'
 import { createTabStream } from './tab-stream.ts'
-import type {
-  ConnectionState,
-  PageContext,
-  SessionContent,
-  SessionView,
-  StreamEvent,
-  WidgetConfig,
-  WidgetEventMap,
-} from './types.ts'
+import type { ConnectionState, PageContext, SessionView, StreamEvent, WidgetConfig, WidgetEventMap } from './types.ts'
 
 export interface VisitDeps {
   api: Api
@@ -26,38 +18,43 @@ export interface VisitDeps {
   siteKey: string
   locale?: string
   pageContext?: () => PageContext | undefined
-  /** A session that the service gave in exchange for another one. */
+  /** The session to begin with, from an identification. */
   given?: GivenSession
-  /** What the visitor was still to send in a session that another tab has identified. */
-  unsent?: readonly OutboxEntry[]
-  /** Tells the application; not called any more once the visit is over. */
+  /** Emits events to the application. Not called after the visit was closed. */
   emit: Emitter<WidgetEventMap>['emit']
   config(): WidgetConfig | undefined
-  /** Each event of the stream, once and in order, after the conversation has taken it: for what has events of its own. */
+  /** Called for each event of the stream, once and in order, after the conversation has handled it. */
   onEvent(event: StreamEvent): void
   onConnection(state: ConnectionState): void
-  /** The conversation goes on in this session. */
-  onGoOn(sessionId: string): void
   /**
-   * An anonymous session was closed from elsewhere, perhaps since another tab identified it. Whoever takes this over calls
-   * `end` where it was not. Left out where there is nobody to ask who the visitor is.
+   * Another tab or the service closed this anonymous session. If another tab has identified the visitor, the chat continues
+   * in the identified session. Otherwise the receiver calls `end`. Left out without an identity provider.
    */
-  onClosed?(unsent: readonly OutboxEntry[], draft: string, end: () => void): void
-  /** Nothing is retried any more. What was waiting has been told as not sent. */
+  onClosed?(visit: ClosedVisit): void
+  /** The session has ended. Unsent messages have been reported as failed. */
   onEnd(code: string): void
+}
+
+/** What remains of an anonymous session that was closed. */
+export interface ClosedVisit {
+  unsent: readonly OutboxEntry[]
+  draft?: string
+  /** Ends the visit: reports the unsent messages as failed. */
+  end(): void
 }
 
 export type Visit = ReturnType<typeof createVisit>
 
 /**
  * Everything that belongs to one session: its conversation, outbox, history and stream. A session is one person's, so a change
- * of the person closes the visit and opens another one; whatever a closed visit still hears changes and tells nothing.
+ * of the person closes the visit and opens another one. A closed visit ignores late answers and emits no events.
  */
 export function createVisit(deps: VisitDeps) {
   const { api, platform, records } = deps
   let closed = false
   let opened = false
   let stream: ReturnType<typeof createTabStream> | undefined
+  let loaded: Promise<void> | undefined
   const emit: VisitDeps['emit'] = (name, payload) => {
     if (!closed) deps.emit(name, payload)
   }
@@ -67,15 +64,18 @@ export function createVisit(deps: VisitDeps) {
     onEnd(code) {
       if (closed) return
       stop()
+      const isClosed = code === 'session.closed'
+      const isVerified = session.isVerified()
       const end = () => {
+        if (closed) return
         outbox.stop(new WidgetError(code, { terminal: true }))
-        // They have logged out, in another tab: whoever sits there now is shown nothing of theirs.
-        if (code === 'session.closed' && session.isVerified()) conversation.clear(true)
+        // The visitor has logged out in another tab: the next person must not see the conversation.
+        if (isClosed && isVerified) conversation.clear(true)
         deps.onEnd(code)
       }
-      if (code !== 'session.closed' || session.isVerified() || !opened || !deps.onClosed) return end()
+      if (!isClosed || isVerified || !opened || !deps.onClosed) return end()
       outbox.stop()
-      deps.onClosed(outbox.pending(), session.notes().draft ?? '', end)
+      deps.onClosed({ unsent: outbox.pending(), draft: session.notes().draft, end })
     },
     onError: (error) => emit('error', error),
   })
@@ -88,8 +88,6 @@ export function createVisit(deps: VisitDeps) {
       if (content) records.writeOutbox(content.sessionId, entries)
     },
     onStatus: conversation.setOwnStatus,
-    onRetrying: (id, attempt) => conversation.tellOwn('message.retrying', id, { attempt }),
-    onExhausted: (id, error) => conversation.tellOwn('message.retry.exhausted', id, { error }),
     onAccepted: conversation.takeAnswer,
   })
   const history = createHistory({
@@ -115,8 +113,8 @@ export function createVisit(deps: VisitDeps) {
 
     /** The session without its credentials. */
     view(): SessionView | undefined {
-      const content = opened ? session.content() : undefined
-      if (!content) return undefined
+      const content = session.content()
+      if (!opened || !content) return undefined
       const { sessionId, conversationId, continuity, identity } = content
       return { sessionId, conversationId, continuity, identity }
     },
@@ -127,56 +125,38 @@ export function createVisit(deps: VisitDeps) {
       return conversation.addOwn(entry)
     },
 
-    /** It is known whose session this is: shows what is kept of it, sends what is waiting, opens the stream, loads the history. */
-    open({ sessionId, replay, identity }: SessionContent) {
+    /** The visitor is identified: restores stored messages, starts sending, opens the stream and loads the history. */
+    open() {
+      const content = session.content()
+      if (!content) return
+      const { sessionId, replay, identity } = content
       opened = true
       const kept = records.readOutbox()
       const isOwn = kept.sessionId === sessionId
       conversation.setReadTo(session.notes().readTo ?? replay.lastSequence)
       if (isOwn) outbox.restore(kept.entries)
-      // Nobody else may read, let alone send, what was written in another session; one without a name was this visitor's.
+      // Entries of another session are shown as failed, and only to an anonymous visitor.
       if (isOwn || identity.state === 'anonymous') {
         const lost = { code: 'session.expired', recoverable: false }
         for (const entry of kept.entries) conversation.addOwn(isOwn ? entry : { ...entry, error: lost })
       }
-      const unsent = identity.state === 'verified' ? (deps.unsent ?? []) : []
-      if (!isOwn) records.writeOutbox(sessionId, unsent)
-      for (const entry of unsent) conversation.addOwn(entry)
+      if (!isOwn) records.writeOutbox(sessionId, [])
       emit('session.ready', { session: this.view()! })
       startStream()
-      if (unsent.length === 0) outbox.start()
-      void loadHistory().then(() => {
-        if (unsent.length === 0) return
-        // What arrived in the session before is in the history, and not sent again.
-        outbox.restore(unsent.filter(({ input }) => !conversation.hasArrived(input.clientOperationId)))
-        outbox.start()
-      })
+      outbox.start()
+      loaded = loadHistory()
     },
 
-    /** The same visitor goes on in another session: what was typed and what is still to be sent stays. */
-    goOn(given: GivenSession) {
-      const before = session.content()!
-      const { sessionId, conversationId } = given.content
-      const isSame = sessionId === before.sessionId
-      const kept = opened ? outbox.pending() : records.readOutbox().entries
-      session.accept(given)
-      if (!isSame) {
-        records.writeOutbox(sessionId, kept)
-        stream?.stop()
-        if (conversationId === before.conversationId) deps.onGoOn(sessionId)
-      }
-      if (!opened) return
-      emit('session.ready', { session: this.view()! })
-      if (isSame) return
-      startStream()
-      if (conversationId === before.conversationId) return
-      conversation.setReadTo(given.content.replay.lastSequence)
-      void loadHistory()
-    },
+    /** Resolves when the newest page of the history was loaded, or its load failed. */
+    loaded: () => loaded,
+
+    startStream,
+
+    loadHistory,
 
     isOpened: () => opened,
 
-    draft: () => (opened && session.notes().draft) || '',
+    draft: () => (opened ? session.notes().draft : undefined),
 
     markRead() {
       const readTo = Math.max(conversation.lastSequence(), session.notes().readTo ?? 0)
@@ -184,12 +164,11 @@ export function createVisit(deps: VisitDeps) {
       conversation.setReadTo(readTo)
     },
 
-    /** Stops everything for good. Given a failure, what was waiting is told as not sent. */
+    /** Closes the visit. Given a reason, unsent messages are reported as failed. */
     close(reason?: WidgetError) {
-      if (reason) outbox.stop(reason)
+      outbox.dispose(reason)
       closed = true
       stop()
-      outbox.dispose()
       session.stop()
     },
   }
@@ -203,17 +182,18 @@ export function createVisit(deps: VisitDeps) {
     return history.loadNewest().catch((error) => emit('error', toWidgetError(error).detail))
   }
 
+  /** Opens the stream of the present session, in place of an earlier one. */
   function startStream() {
     const { sessionId, replay } = session.content()!
+    stream?.stop()
     stream = openStream(sessionId, replay.lastSequence)
     stream.start()
   }
 
   function openStream(sessionId: string, lastSequence: number) {
-    const { heartbeatSeconds = 15, reconnectMinMs = 500, reconnectMaxMs = 20_000 } = deps.config()?.realtime ?? {}
     const stream = createEventStream({
       platform,
-      settings: { heartbeatMs: heartbeatSeconds * 1_000, reconnectMinMs, reconnectMaxMs },
+      settings: deps.config()?.realtime,
       position: session.notes().position ?? { sequence: lastSequence },
       connect: (position, signal) => withGrant((grant) => api.events(position, grant, signal)),
       onEvent(event) {
@@ -221,20 +201,16 @@ export function createVisit(deps: VisitDeps) {
         if (!closed) deps.onEvent(event)
       },
       onPosition: (position) => session.remember({ position }),
-      onBehind: (position) => history.fillFrom(position.sequence),
-      onReset: async () => ({ sequence: await history.reload(true) }),
+      onBehind: ({ sequence }) => history.fillFrom(sequence).catch(() => false),
+      onReset: () => history.reload(true),
       onState(state) {
         if (state === 'online') tab.onOnline()
         deps.onConnection(state)
       },
-      onEnd(event) {
+      onEnd(code, failed) {
         tab.stop()
-        session.end(event)
-      },
-      onFailure(failure) {
-        tab.stop()
-        emit('error', { code: 'realtime_terminal_failure', recoverable: false })
-        session.end(failure?.code ?? 'realtime_terminal_failure')
+        if (failed) emit('error', { code: 'realtime_terminal_failure', recoverable: false })
+        session.end(code)
       },
     })
     const tab = createTabStream({

@@ -1,10 +1,10 @@
 import { toWidgetError } from './errors.ts'
 import type { Clock } from './platform.ts'
 
-/** A start ends by itself after 8 s at the service: while the visitor writes, it is told again before. */
+/** The service expires a typing report after 8 s, so it is repeated while the visitor types. */
 const renewAfterMs = 5_000
 const lastsMs = 8_000
-/** Whoever writes and deletes in turns does not make a request of each. */
+/** Minimum time between two reports. */
 const restMs = 1_000
 /** After a failure there is silence for so long: typing is not worth a retry. */
 const mutedMs = 15_000
@@ -17,7 +17,7 @@ export interface VisitorTypingDeps {
 
 export type VisitorTyping = ReturnType<typeof createVisitorTyping>
 
-/** Tells the service that the visitor writes, or no longer does: seldom, in order, and never twice after a failure. */
+/** Sends typing reports: throttled, in order, and without retries. */
 export function createVisitorTyping({ clock, isAllowed, tell }: VisitorTypingDeps) {
   let wanted: 'started' | 'stopped' = 'stopped'
   let startedAtMs = Number.NEGATIVE_INFINITY

@@ -37,7 +37,7 @@ const png = () =>
   new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3])], { type: 'image/png' })
 
 describe('a request to go to another page', () => {
-  it('is told once with what it is about, and both steps of the answer get through', async () => {
+  it('is emitted once with its details, and both steps of the answer arrive', async () => {
     const harness = await started()
     const id = ask('navigation', { label: 'The autumn sale' })
     await until(() => harness.count('navigation.requested') === 1)
@@ -53,7 +53,7 @@ describe('a request to go to another page', () => {
     harness.client.stop()
   })
 
-  it('is one answer though the answer to it is lost, and though it is pressed twice', async () => {
+  it('is answered once, even if the response is lost or the button is pressed twice', async () => {
     const harness = await started()
     const id = ask('navigation')
     await until(() => harness.client.requests().length === 1)
@@ -72,7 +72,7 @@ describe('a request to go to another page', () => {
     harness.client.stop()
   })
 
-  it('that was accepted is still known on the page after, which tells the arrival', async () => {
+  it('that was accepted is restored on the next page, which reports the arrival', async () => {
     const before = await started()
     const id = ask('navigation')
     await until(() => before.client.requests().length === 1)
@@ -87,7 +87,7 @@ describe('a request to go to another page', () => {
     after.client.stop()
   })
 
-  it('waits on the page after a reload, until it expires', async () => {
+  it('stays pending after a reload until it expires', async () => {
     const before = await started()
     const id = ask('navigation')
     await until(() => before.client.requests().length === 1)
@@ -110,7 +110,7 @@ describe('a request to go to another page', () => {
 })
 
 describe('a request for a screenshot', () => {
-  it('is granted, and the very bytes arrive', async () => {
+  it('is granted, and the bytes arrive unchanged', async () => {
     const harness = await started()
     const id = ask('screenshot', { purpose: 'To see the error' })
     await until(() => harness.count('screenshot.requested') === 1)
@@ -128,7 +128,7 @@ describe('a request for a screenshot', () => {
     harness.client.stop()
   })
 
-  it('is uploaded with one key over its attempts, and not before consent', async () => {
+  it('is uploaded with one key in all attempts, and only after consent', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -159,7 +159,7 @@ describe('a request for a screenshot', () => {
     harness.client.stop()
   })
 
-  it('has the time again for the upload once it is granted', async () => {
+  it('has a new deadline for the upload after it was granted', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -175,7 +175,7 @@ describe('a request for a screenshot', () => {
 })
 
 describe('any request', () => {
-  it('ends by this page’s clock, however wrong that is', async () => {
+  it('expires on time with a wrong browser clock', async () => {
     const harness = await started()
     // Five minutes ahead of the service: a live event tells by how much.
     clock.sleep(300_000)
@@ -190,7 +190,7 @@ describe('any request', () => {
     harness.client.stop()
   })
 
-  it('that is taken back is gone', async () => {
+  it('is removed when the agent cancels it', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -219,7 +219,7 @@ describe('any request', () => {
     harness.client.stop()
   })
 
-  it('stays open where the answer does not get through, and can be answered again', async () => {
+  it('stays pending if the answer fails, and can be answered again', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -231,7 +231,7 @@ describe('any request', () => {
   })
 
   it.each(['navigation', 'screenshot'] as const)(
-    'for a %s is answered as unsupported where the application does not say that it shows it',
+    'for a %s is answered as unsupported if the application does not declare support',
     async (kind) => {
       const harness = await started({})
       const id = ask(kind)
@@ -242,7 +242,7 @@ describe('any request', () => {
     },
   )
 
-  it('is answered as unsupported where the capability is off', async () => {
+  it('is answered as unsupported if the capability is off', async () => {
     await server.close()
     server = await startScenarioServer({
       now: clock.now,
@@ -255,7 +255,7 @@ describe('any request', () => {
     harness.client.stop()
   })
 
-  it('is not asked again when its event comes again', async () => {
+  it('is not emitted again for a duplicate event', async () => {
     const harness = await started()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)

@@ -42,27 +42,24 @@ const control = (call: string, value?: unknown) =>
   fetch(`${server.url}/control`, { method: 'POST', body: JSON.stringify({ call, siteKey: 'pk_friendly', value }) })
 
 describe('real pages', () => {
-  it.each(['stallSends', 'stallAnswers'])(
-    'one that is reloaded in mid-send ends with the message once (%s)',
-    async (how) => {
-      const page = await visit()
-      await online(page)
-      await control('set', { [how]: 1, dropEvents: 1 })
-      await page.evaluate("client.sendMessage('Hello'), client.setDraft('And')")
-      await expect.poll(() => server.seen('POST /messages').length).toBe(1)
-      await page.reload()
-      await start(page)
-      await shows(page, ['Hello: queued'])
-      await control('release')
-      await page.evaluate("client.sendMessage('Again')")
-      await shows(page, ['Hello: queued', 'Again: queued'])
-      expect(await page.evaluate('client.draft()')).toBe('And')
-      expect(server.conversation('pk_friendly').messages.map(({ body }) => body)).toEqual(['Hello', 'Again'])
-      expect(server.sessionCount('pk_friendly')).toBe(1)
-    },
-  )
+  it.each(['stallSends', 'stallAnswers'])('a page reloaded during a send has the message once (%s)', async (how) => {
+    const page = await visit()
+    await online(page)
+    await control('set', { [how]: 1, dropEvents: 1 })
+    await page.evaluate("client.sendMessage('Hello'), client.setDraft('And')")
+    await expect.poll(() => server.seen('POST /messages').length).toBe(1)
+    await page.reload()
+    await start(page)
+    await shows(page, ['Hello: queued'])
+    await control('release')
+    await page.evaluate("client.sendMessage('Again')")
+    await shows(page, ['Hello: queued', 'Again: queued'])
+    expect(await page.evaluate('client.draft()')).toBe('And')
+    expect(server.conversation('pk_friendly').messages.map(({ body }) => body)).toEqual(['Hello', 'Again'])
+    expect(server.sessionCount('pk_friendly')).toBe(1)
+  })
 
-  it('one that is duplicated has each message once, and so has its copy, also when the first is closed', async () => {
+  it('a duplicated page and its copy have each message once, also after the first was closed', async () => {
     const first = await visit()
     await online(first)
     const [second] = await Promise.all([
@@ -83,7 +80,7 @@ describe('real pages', () => {
     await expect.poll(() => conversation.streams.size).toBe(1)
   })
 
-  it('one without a network keeps what was written, and sends it when the network is back', async () => {
+  it('a page without a network keeps messages and sends them when the network returns', async () => {
     const page = await visit()
     await online(page)
     await context.setOffline(true)
@@ -95,7 +92,7 @@ describe('real pages', () => {
     expect(server.conversation('pk_friendly').messages).toHaveLength(1)
   })
 
-  it('one that is left and come back to goes on, with nothing missed', async () => {
+  it('a page restored by the back button resumes without a lost event', async () => {
     const page = await visit()
     await online(page)
     await page.goto('about:blank')

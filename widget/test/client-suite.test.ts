@@ -19,7 +19,7 @@ describe('the headless client, in Node', () => {
     await run(world)
   })
 
-  it('cannot succeed by doing nothing', async () => {
+  it('fails if an assertion is never reached', async () => {
     world = createSuiteWorld({ serverUrl: server.url, fetch: fetchFromPage })
     await world.reset()
     const tab = world.tab()

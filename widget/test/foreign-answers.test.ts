@@ -38,10 +38,10 @@ function startBehindProxy(route: string, answer: () => Response) {
   return { proxy, harness: createClientHarness(server, 'pk_friendly', { clock, options: { platform: { fetch } } }) }
 }
 
-describe.each(Object.keys(answers))('%s in the place of the service', (name) => {
+describe.each(Object.keys(answers))('%s instead of an answer of the service', (name) => {
   const answer = answers[name]!
 
-  it('does not end a session when it is the answer to a renewal', async () => {
+  it('to a renewal does not end the session', async () => {
     const { proxy, harness } = startBehindProxy('POST /sessions/renew', answer)
     await harness.started()
     proxy.isForeign = true
@@ -59,7 +59,7 @@ describe.each(Object.keys(answers))('%s in the place of the service', (name) => 
     harness.client.stop()
   })
 
-  it('does not end a session when it is the answer to the stream', async () => {
+  it('to the stream does not end the session', async () => {
     const { proxy, harness } = startBehindProxy('GET /events', answer)
     await harness.started()
     proxy.isForeign = true
@@ -77,7 +77,7 @@ describe.each(Object.keys(answers))('%s in the place of the service', (name) => 
     harness.client.stop()
   })
 
-  it('does not fail a message for good', async () => {
+  it('to a send does not fail the message', async () => {
     const { proxy, harness } = startBehindProxy('POST /messages', answer)
     await harness.started()
     proxy.isForeign = true
@@ -94,7 +94,7 @@ describe.each(Object.keys(answers))('%s in the place of the service', (name) => 
     harness.client.stop()
   })
 
-  it('does not leave the history unread', async () => {
+  it('to the history is retried', async () => {
     const { proxy, harness } = startBehindProxy('GET /messages', answer)
     proxy.isForeign = true
     await harness.started()
@@ -108,7 +108,7 @@ describe.each(Object.keys(answers))('%s in the place of the service', (name) => 
     harness.client.stop()
   })
 
-  it('does not keep a chat from beginning', async () => {
+  it('to the start is retried', async () => {
     const { proxy, harness } = startBehindProxy('POST /sessions', answer)
     proxy.isForeign = true
     const starting = harness.client.start()

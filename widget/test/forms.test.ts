@@ -33,7 +33,7 @@ const posts = () => server.seen('POST /forms/pre-chat')
 const keys = () => new Set(posts().map(({ headers }) => headers['idempotency-key']))
 
 describe('which form is due', () => {
-  it('is the pre-chat form before the first message, and none after it, nor after a reload', async () => {
+  it('is the pre-chat form before the first message, and none after it or after a reload', async () => {
     const { client, states, storage } = await started()
     expect(client.formDue()).toBe('preChat')
     client.sendMessage('Hello')
@@ -45,7 +45,7 @@ describe('which form is due', () => {
     after.client.stop()
   })
 
-  it('is the offline form while nobody is there', async () => {
+  it('is the offline form while no operator is available', async () => {
     const { client } = await started({ ...advertised, availability: { online: false } })
     expect(client.formDue()).toBe('offline')
     client.stop()
@@ -63,7 +63,7 @@ describe('which form is due', () => {
     client.stop()
   })
 
-  it('is none where the conversation has messages of agents only, and none before they are loaded', async () => {
+  it('is none if the conversation has messages of agents only, and none before they are loaded', async () => {
     server = await startScenarioServer({ now: clock.now, config: advertised })
     const first = createClientHarness(server, 'pk_friendly', { clock })
     await first.started()
@@ -91,7 +91,7 @@ describe('which form is due', () => {
     for (const { client } of [first, second]) client.stop()
   })
 
-  it('is none any more when an agent writes first', async () => {
+  it('is none after an agent has written first', async () => {
     const { client, bodies } = await started()
     expect(client.formDue()).toBe('preChat')
     server.conversation('pk_friendly').agentSays('Can I help you?')
@@ -100,7 +100,7 @@ describe('which form is due', () => {
     client.stop()
   })
 
-  it('is none once one was submitted, after a reload too, and again one in a new session', async () => {
+  it('is none after a submission and a reload, and is due again in a new session', async () => {
     const { client, storage } = await started()
     expect(await client.submitForm('preChat', fields)).toEqual({ status: 'submitted' })
     expect(client.formDue()).toBeUndefined()
@@ -117,7 +117,7 @@ describe('which form is due', () => {
 })
 
 describe('a submission', () => {
-  it('is one lead though the answer is lost, and said to be taken only after the service took it', async () => {
+  it('creates one lead if the answer is lost, and is reported as submitted only after the service accepted it', async () => {
     const { client, events } = await started()
     server.features.failNext('/forms/', 'lost')
     const submitting = client.submitForm('preChat', fields)
@@ -135,7 +135,7 @@ describe('a submission', () => {
     client.stop()
   })
 
-  it('goes on after a reload with its key, and its fields are then forgotten', async () => {
+  it('continues after a reload with its key, and its fields are then removed from storage', async () => {
     const { client, storage } = await started()
     server.features.failNext('/forms/', { status: 503, code: 'ServiceUnavailable' })
     void client.submitForm('preChat', fields)
@@ -150,7 +150,7 @@ describe('a submission', () => {
     after.client.stop()
   })
 
-  it('that is refused names the fields, is not repeated, and is another one when it comes again', async () => {
+  it('that is refused reports the fields, is not retried, and gets a new key when submitted again', async () => {
     const { client, storage } = await started()
     server.features.failNext('/forms/', {
       status: 400,
@@ -167,7 +167,7 @@ describe('a submission', () => {
     client.stop()
   })
 
-  it('that never gets through says so, and the same one later keeps its key', async () => {
+  it('that fails in all attempts is reported as failed, and keeps its key when submitted again', async () => {
     const { client } = await started()
     server.features.failNext(
       '/forms/',
@@ -189,7 +189,7 @@ describe('a submission', () => {
     client.stop()
   })
 
-  it('pressed twice is one, and one that is done is not sent again', async () => {
+  it('is sent once if submitted twice, and not again after success', async () => {
     const { client } = await started()
     await Promise.all([client.submitForm('preChat', fields), client.submitForm('preChat', fields)])
     await client.submitForm('preChat', fields)

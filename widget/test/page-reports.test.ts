@@ -25,7 +25,7 @@ const reports = () => server.seen('POST /context/page').map(({ body }) => body)
 const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
 
 describe('the page a visitor is on', () => {
-  it('is reported when it changes, as it is a moment later, and not when it is the same', async () => {
+  it('is reported after a delay if it has changed', async () => {
     const { client } = await started()
     expect(reports()).toEqual([])
     page = { url: 'http://shop.test/lamps', title: 'Shop' }
@@ -41,7 +41,7 @@ describe('the page a visitor is on', () => {
     client.stop()
   })
 
-  it('is reported without query, fragment and the referrer’s path, whoever gave it', async () => {
+  it('is reported without query, fragment and the path of the referrer', async () => {
     const { client } = await started()
     client.updatePageContext({
       url: 'http://shop.test/cart?token=secret#pay',
@@ -62,7 +62,7 @@ describe('the page a visitor is on', () => {
     client.stop()
   })
 
-  it('is reported at a pace: of many pages in a row the last one', async () => {
+  it('is throttled: only the last of many pages is reported', async () => {
     const { client } = await started()
     for (let number = 1; number <= 50; number += 1) {
       client.updatePageContext({ url: `http://shop.test/${number}` })
@@ -76,7 +76,7 @@ describe('the page a visitor is on', () => {
     client.stop()
   })
 
-  it('is nobody’s business where the capability is off, or where it is no web page', async () => {
+  it('is not reported if the capability is off or the URL is not http(s)', async () => {
     const { client } = await started({ capabilities: { pageContext: false } })
     client.updatePageContext({ url: 'http://shop.test/secret' })
     clock.advance(5_000)
@@ -92,7 +92,7 @@ describe('the page a visitor is on', () => {
     other.client.stop()
   })
 
-  it('that could not be reported is no error, and is reported with the next change', async () => {
+  it('emits no error if the report fails, and is reported with the next change', async () => {
     const { client, count } = await started()
     server.features.failNext('/context/page', { status: 503, code: 'ServiceUnavailable' })
     client.updatePageContext({ url: 'http://shop.test/a' })

@@ -84,7 +84,7 @@ async function expectNothingOf(harness: Harness, part: string, before: number) {
 describe.each(Object.keys(changes))('while %s', (name) => {
   const change = changes[name]!
 
-  it('a form whose answer is under way is not sent for the next one, and its late answer changes nothing', async () => {
+  it('a pending form is not sent for the next visitor, and its late answer is ignored', async () => {
     const harness = await startedAsAda()
     const release = server.features.hold('/forms/')
     const submitting = harness.client.submitForm('preChat', fields)
@@ -99,7 +99,7 @@ describe.each(Object.keys(changes))('while %s', (name) => {
     harness.client.stop()
   })
 
-  it('a form that waits for the code that sends it is not sent for the next one', async () => {
+  it('a form that waits for its code to load is not sent for the next visitor', async () => {
     // The first time it cannot be had, so that the page starts without it; the second time it is long under way.
     let arrive = () => {}
     const arrived = new Promise<void>((resolve) => {
@@ -116,7 +116,7 @@ describe.each(Object.keys(changes))('while %s', (name) => {
     harness.client.stop()
   })
 
-  it('a form that waits for its next attempt is not tried again', async () => {
+  it('a form that waits for its next attempt is not retried', async () => {
     const harness = await startedAsAda()
     server.features.failNext('/forms/', { status: 503, code: 'ServiceUnavailable' })
     const submitting = harness.client.submitForm('preChat', fields)
@@ -129,7 +129,7 @@ describe.each(Object.keys(changes))('while %s', (name) => {
     harness.client.stop()
   })
 
-  it('an answer to an agent that is under way changes nothing when it comes late', async () => {
+  it('the late response to an acknowledgement is ignored', async () => {
     const harness = await startedAsAda()
     const id = ask('navigation')
     await until(() => harness.client.requests().length === 1)
@@ -146,7 +146,7 @@ describe.each(Object.keys(changes))('while %s', (name) => {
     harness.client.stop()
   })
 
-  it('an answer to an agent that waits for its next attempt, and a picture, are not tried again', async () => {
+  it('an acknowledgement and an upload that wait for their next attempt are not retried', async () => {
     const harness = await startedAsAda()
     const id = ask('screenshot')
     await until(() => harness.client.requests().length === 1)
@@ -164,7 +164,7 @@ describe.each(Object.keys(changes))('while %s', (name) => {
   })
 })
 
-it('what was theirs leaves the page before the service has answered', async () => {
+it('removes the data of the former visitor before the service has answered', async () => {
   const harness = await startedAsAda()
   ask('navigation')
   await until(() => harness.client.requests().length === 1)
@@ -188,7 +188,7 @@ describe('while an anonymous visitor is identified', () => {
     return startedAsAda()
   }
 
-  it('a form that was sent stays sent, and requests of agents to the session before are gone', async () => {
+  it('a submitted form stays submitted, and pending requests of the former session are removed', async () => {
     const harness = await startedAsNobody()
     server.conversation('pk_friendly').agentSays('Hello')
     await until(() => harness.bodies().length === 1)
@@ -207,7 +207,7 @@ describe('while an anonymous visitor is identified', () => {
     harness.client.stop()
   })
 
-  it('a form whose answer is under way is sent with one key, under the new grant where the old one is dead', async () => {
+  it('a pending form is sent with one key, and with the new grant after the old one expired', async () => {
     const harness = await startedAsNobody()
     server.conversation('pk_friendly').agentSays('Hello')
     const release = server.features.hold('/forms/')

@@ -11,7 +11,7 @@ beforeEach(async () => {
 afterAll(() => server.close())
 
 describe('a message of the visitor', () => {
-  it('is shown at once, accepted once, and the answer, the event and the history make one message of it', async () => {
+  it('is shown at once and accepted once; answer, event and history are merged into one message', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     const message = harness.client.sendMessage('Do you ship to Norway?')
@@ -30,7 +30,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('goes out with the same id as operation and as idempotency key, and with no credential in any URL', async () => {
+  it('is sent with one id as operation id and idempotency key, and without credentials in the URL', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     const { clientOperationId } = harness.client.sendMessage('Hello')
@@ -46,7 +46,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('keeps the order in which it was written, though sends take their time', async () => {
+  it('is sent in the order of writing if sends are slow', async () => {
     const harness = createClientHarness(server, 'pk_event_before_answer')
     await harness.started()
     for (const body of ['one', 'two', 'three']) harness.client.sendMessage(body)
@@ -57,7 +57,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is not doubled when its event comes before the answer of the POST', async () => {
+  it('is shown once if its event arrives before the answer of the POST', async () => {
     const harness = createClientHarness(server, 'pk_event_before_answer')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -70,7 +70,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is not sent anew when the answer was lost: the event settles it', async () => {
+  it('is not sent again if the answer was lost and the event arrived', async () => {
     const harness = createClientHarness(server, 'pk_lost_answer')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -81,7 +81,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is repeated as the same operation when the answer and the stream are both lost, and is stored once', async () => {
+  it('is retried as the same operation if the answer and the stream are lost, and is stored once', async () => {
     const harness = createClientHarness(server, 'pk_lost_answer')
     await harness.started()
     const conversation = server.conversation('pk_lost_answer')
@@ -99,7 +99,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('waits as long as a 429 asks, even when the network comes back meanwhile', async () => {
+  it('waits for the Retry-After of a 429, also if the network returns earlier', async () => {
     const harness = createClientHarness(server, 'pk_rate_limited')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -115,7 +115,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is tried again after each 503, telling each attempt', async () => {
+  it('is retried after each 503 and emits each attempt', async () => {
     const harness = createClientHarness(server, 'pk_unavailable_twice')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -131,7 +131,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is tried again while the same operation is still running on the service', async () => {
+  it('is retried while the same operation is running on the service', async () => {
     const harness = createClientHarness(server, 'pk_in_progress')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -143,7 +143,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is given up after its attempts, says so, and a retry by hand keeps the operation', async () => {
+  it('fails after its last attempt, and a manual retry keeps the operation id', async () => {
     const harness = createClientHarness(server, 'pk_unavailable')
     await harness.started()
     const { clientOperationId } = harness.client.sendMessage('Hello')
@@ -163,7 +163,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is not tried again when the service refuses its content, and the next one goes out', async () => {
+  it('is not retried if the service refuses its content, and the next message is sent', async () => {
     const harness = createClientHarness(server, 'pk_refused')
     await harness.started()
     harness.client.sendMessage('bad')
@@ -177,7 +177,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('waits without using up attempts while the browser is offline, and goes out when it is online', async () => {
+  it('waits without an attempt while the browser is offline, and is sent when it is online', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     harness.network.online = false
@@ -212,7 +212,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('loses only what the service forbids: control characters and broken surrogates', async () => {
+  it('is sent without control characters, and with lone surrogates replaced', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     harness.client.sendMessage('a\r\nb\tc\u0000\u0007d \ud800 e 🌿')
@@ -221,7 +221,7 @@ describe('a message of the visitor', () => {
     harness.client.stop()
   })
 
-  it('is refused when too many wait already, or before there was a start', async () => {
+  it('is refused if the outbox is full or the client has not started', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     expect(() => harness.client.sendMessage('early')).toThrow(WidgetError)
     await harness.started()

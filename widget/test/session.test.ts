@@ -17,14 +17,14 @@ afterAll(() => server.close())
 const start = (siteKey: SiteKey, storage?: KeyValueStorage) => createClientHarness(server, siteKey, { clock, storage })
 
 describe('a session', () => {
-  it('writes nothing and asks nothing before the start', () => {
+  it('writes nothing and makes no request before the start', () => {
     const storage = createMemoryStorage()
     storage.setItem = () => expect.unreachable('written before the start')
     start('pk_friendly', storage)
     expect(server.requests).toEqual([])
   })
 
-  it('is created once though the first answer is lost', async () => {
+  it('is created once if the first answer is lost', async () => {
     const harness = start('pk_lost_session')
     const starting = harness.client.start()
     await until(() => harness.count('error') === 1)
@@ -37,7 +37,7 @@ describe('a session', () => {
     harness.client.stop()
   })
 
-  it('goes on after a reload with the same conversation, nothing doubled and nothing missed', async () => {
+  it('resumes after a reload with the same conversation, without duplicate or lost messages', async () => {
     const storage = createMemoryStorage()
     const before = start('pk_friendly', storage)
     await before.started()
@@ -58,7 +58,7 @@ describe('a session', () => {
     after.client.stop()
   })
 
-  it('is shared by a duplicated tab, and both renew it in turn', async () => {
+  it('is shared by a duplicated tab, and both tabs renew it', async () => {
     const storage = createMemoryStorage()
     const first = start('pk_friendly', storage)
     await first.started()
@@ -85,7 +85,7 @@ describe('a session', () => {
     second.client.stop()
   })
 
-  it('keeps one conversation for each page of history, newest first, older ones on request', async () => {
+  it('loads the newest page of the history first, and older pages on request', async () => {
     const storage = createMemoryStorage()
     const first = start('pk_friendly', storage)
     await first.started()
@@ -106,7 +106,7 @@ describe('a session', () => {
     second.client.stop()
   })
 
-  it('that the service does not know says so, and sends nothing', async () => {
+  it('for an unknown installation ends with its code and sends nothing', async () => {
     const harness = start('pk_unknown')
     await harness.client.start()
     expect(harness.client.connection()).toBe('ended')
@@ -119,7 +119,7 @@ describe('a session', () => {
 })
 
 describe('the renewal', () => {
-  it('comes before the grant ends, rotates the token, tells the last event, and leaves the stream alone', async () => {
+  it('happens before the grant expires, rotates the token, sends the last event id, and keeps the stream', async () => {
     const harness = start('pk_friendly')
     await harness.started()
     server.conversation('pk_friendly').agentSays('Hi')
@@ -140,7 +140,7 @@ describe('the renewal', () => {
   })
 
   it.each<SiteKey>(['pk_renew_unstable', 'pk_lost_renewal'])(
-    'is repeated with the same key while the failure may pass (%s)',
+    'is retried with the same key after a transient failure (%s)',
     async (siteKey) => {
       const harness = start(siteKey)
       await harness.started()
@@ -161,7 +161,7 @@ describe('the renewal', () => {
     },
   )
 
-  it('that never comes through leaves the session alive until its grant ends, and then ends it', async () => {
+  it('that never succeeds ends the session when its grant expires', async () => {
     const harness = start('pk_renew_never')
     await harness.started()
     clock.advance(616_000)
@@ -177,7 +177,7 @@ describe('the renewal', () => {
     expect(server.seen('POST /sessions/renew').length).toBeLessThan(40)
   })
 
-  it('that is refused ends the session, and only the visitor can begin a new one', async () => {
+  it('that is refused ends the session; only the visitor can start a new one', async () => {
     const harness = start('pk_expired_at_renew')
     await harness.started()
     harness.client.sendMessage('Hello')
@@ -195,7 +195,7 @@ describe('the renewal', () => {
     harness.client.stop()
   })
 
-  it('is made up for when a laptop wakes after the time it was due', async () => {
+  it('happens when a laptop wakes after it was due', async () => {
     const harness = start('pk_friendly')
     await harness.started()
     clock.sleep(700_000)

@@ -13,7 +13,7 @@ afterAll(() => server.close())
 const streams = () => server.seen('GET /events').length
 
 describe('the event stream', () => {
-  it('brings what the other side writes, with headers for credentials and position', async () => {
+  it('delivers messages of the other side, with credentials and position in headers', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     server.conversation('pk_friendly').agentSays('Hello')
@@ -55,7 +55,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('heals an event that was lost, once the heartbeat tells of it', async () => {
+  it('loads a lost message from the history after the next heartbeat', async () => {
     const harness = createClientHarness(server, 'pk_missed_event')
     await harness.started()
     const conversation = server.conversation('pk_missed_event')
@@ -73,7 +73,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('notices a connection that is only half alive, and opens a new one', async () => {
+  it('replaces a connection without heartbeats', async () => {
     const harness = createClientHarness(server, 'pk_half_dead')
     await harness.started()
     server.conversation('pk_half_dead').agentSays('Anyone there?')
@@ -87,7 +87,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('looks after itself when the page comes back from a sleep, by the time and not by a timer', async () => {
+  it('reconnects at once when the page wakes after a long sleep', async () => {
     const harness = createClientHarness(server, 'pk_half_dead')
     await harness.started()
     harness.clock.sleep(60_000)
@@ -98,7 +98,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('stays with a connection that heartbeats keep alive', async () => {
+  it('keeps a connection with heartbeats', async () => {
     const harness = createClientHarness(server, 'pk_other_sessions')
     await harness.started()
     const asked = () => server.seen('GET /messages').length
@@ -115,7 +115,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('asks the history once, not at each heartbeat, about sequences that are no message of its own', async () => {
+  it('asks the history once about a gap, and not at each heartbeat', async () => {
     const harness = createClientHarness(server, 'pk_missed_event')
     await harness.started()
     const conversation = server.conversation('pk_missed_event')
@@ -131,7 +131,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('waits longer from one failure to the next, and as long as the service asks', async () => {
+  it('backs off after failures, and waits for the delay that the service asks for', async () => {
     const harness = createClientHarness(server, 'pk_stream_unavailable')
     void harness.client.start()
     await until(() => harness.client.connection() === 'reconnecting')
@@ -149,7 +149,7 @@ describe('the event stream', () => {
     harness.client.stop()
   })
 
-  it('lets go while the page is put away, and comes back with it', async () => {
+  it('closes while the page is in the back/forward cache, and reopens with it', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     harness.signal('pagehide')
@@ -161,8 +161,8 @@ describe('the event stream', () => {
   })
 })
 
-describe('a position that is no longer good', () => {
-  it('is healed from the history, and the stream goes on from there', async () => {
+describe('an invalid position', () => {
+  it('is replaced from the history, and the stream resumes from there', async () => {
     const harness = createClientHarness(server, 'pk_reset_once')
     void harness.client.start()
     await until(() => server.sessionCount('pk_reset_once') === 1)
@@ -178,7 +178,7 @@ describe('a position that is no longer good', () => {
     harness.client.stop()
   })
 
-  it('does not make it loop: after a few resets it gives up and says so', async () => {
+  it('ends the chat after too many resets in a row', async () => {
     const harness = createClientHarness(server, 'pk_reset_forever')
     void harness.client.start()
     await until(
@@ -196,7 +196,7 @@ describe('a position that is no longer good', () => {
     harness.client.stop()
   })
 
-  it('ends everything where a new authentication is needed', async () => {
+  it('ends the session if a new authentication is required', async () => {
     const harness = createClientHarness(server, 'pk_reset_reauthenticate')
     await harness.client.start()
     await until(() => harness.client.connection() === 'ended')
@@ -205,8 +205,8 @@ describe('a position that is no longer good', () => {
   })
 })
 
-describe('a browser that is sure to have no network', () => {
-  it('is not told that the chat is online, and goes on where it was once the network is back', async () => {
+describe('a browser without a network', () => {
+  it('does not report the chat as online, and resumes when the network returns', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     harness.signal('offline')
@@ -242,7 +242,7 @@ describe('a terminal condition', () => {
     expect(() => harness.client.sendMessage('Hello')).toThrow(expect.objectContaining({ code: 'session_ended' }))
   })
 
-  it('met by a send is told, and the message is shown as not sent', async () => {
+  it('in the answer to a send is emitted, and the message fails', async () => {
     const harness = createClientHarness(server, 'pk_friendly')
     await harness.started()
     server.conversation('pk_friendly').streams.clear()
@@ -255,7 +255,7 @@ describe('a terminal condition', () => {
     expect(server.seen('POST /messages')).toHaveLength(1)
   })
 
-  it('answered to the stream itself is terminal too', async () => {
+  it('in the answer to the stream ends the session', async () => {
     const harness = createClientHarness(server, 'pk_stream_refused')
     void harness.client.start()
     await until(() => harness.client.connection() === 'ended')

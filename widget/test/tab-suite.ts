@@ -18,7 +18,7 @@ export const tabSuite: Record<string, (world: SuiteWorld) => Promise<void>> = {
     same((await world.stored()).flat().length, 3)
   },
 
-  async 'a tab duplicated in mid-send does not double the message'(world) {
+  async 'a tab duplicated during a send does not duplicate the message'(world) {
     const first = world.tab()
     await first.online()
     await world.set({ stallSends: 1 })
@@ -69,7 +69,7 @@ export const tabSuite: Record<string, (world: SuiteWorld) => Promise<void>> = {
     same(streams, 2)
   },
 
-  async 'a hidden tab over HTTP/1.1 closes its stream, sends, and has what it missed when it is shown'(world) {
+  async 'a hidden tab over HTTP/1.1 closes its stream, sends, and has missed messages when it becomes visible'(world) {
     const tab = world.tab({ protocol: 'http/1.1' })
     await tab.online()
     tab.setVisible(false)
@@ -84,7 +84,7 @@ export const tabSuite: Record<string, (world: SuiteWorld) => Promise<void>> = {
     same([tab.bodies(), tab.count('message.received')], [['From behind', 'Meanwhile'], 1])
   },
 
-  async 'a tab opened in the background over HTTP/1.1 sends, and opens its stream when it is shown'(world) {
+  async 'a tab opened in the background over HTTP/1.1 sends, and opens its stream when it becomes visible'(world) {
     const tab = world.tab({ protocol: 'http/1.1', isVisible: false })
     await tab.client.start()
     tab.client.sendMessage('From behind')
@@ -126,7 +126,7 @@ export const tabSuite: Record<string, (world: SuiteWorld) => Promise<void>> = {
     await world.until(() => third.client.connection() === 'online')
   },
 
-  async 'a slot whose tab hangs is taken from it, and the tab has its messages once it runs again'(world) {
+  async 'a frozen tab loses its slot, and has its messages when it runs again'(world) {
     const [first, second, third] = [1, 2, 3].map(() => world.tab({ protocol: 'http/1.1' })) as [Tab, Tab, Tab]
     await first.online()
     await second.online()

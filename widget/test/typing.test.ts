@@ -28,7 +28,7 @@ const told = () => server.seen('POST /typing').map(({ body }) => body?.state)
 const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
 
 describe('the visitor’s typing', () => {
-  it('is told once while it goes on, again before it would end by itself, and stopped', async () => {
+  it('is reported once, repeated before it expires, and stopped', async () => {
     const { client } = await started()
     for (let keys = 0; keys < 20; keys += 1) {
       client.startTyping()
@@ -48,7 +48,7 @@ describe('the visitor’s typing', () => {
     client.stop()
   })
 
-  it('stops with the message, and is never told where the visitor writes nothing', async () => {
+  it('stops with the message, and is not reported without text', async () => {
     const { client, states } = await started()
     client.stopTyping()
     client.startTyping()
@@ -58,7 +58,7 @@ describe('the visitor’s typing', () => {
     client.stop()
   })
 
-  it('needs no stop once the service has ended it by its own clock', async () => {
+  it('is not stopped after it has expired on the service', async () => {
     const { client } = await started()
     client.startTyping()
     await until(() => told().length === 1)
@@ -70,7 +70,7 @@ describe('the visitor’s typing', () => {
     client.stop()
   })
 
-  it('is no request for each key of one who writes and deletes in turns', async () => {
+  it('is throttled if the visitor types and deletes in turns', async () => {
     const { client } = await started()
     for (let turns = 0; turns < 50; turns += 1) {
       client.startTyping()
@@ -102,7 +102,7 @@ describe('the visitor’s typing', () => {
     client.stop()
   })
 
-  it('is told no more where the service does not offer it after all', async () => {
+  it('is not reported again after the service refused it', async () => {
     const { client } = await started()
     server.features.failNext('/typing', { status: 404, code: 'RouteNotAdvertised', retryable: false })
     client.startTyping()
@@ -115,7 +115,7 @@ describe('the visitor’s typing', () => {
     client.stop()
   })
 
-  it('is not told where the capability is off, without a session, or without a network', async () => {
+  it('is not reported if the capability is off, without a session, or without a network', async () => {
     const { client } = await started({ capabilities: { typing: false } })
     client.startTyping()
     client.stop()
@@ -132,7 +132,7 @@ describe('the visitor’s typing', () => {
 describe('an agent’s typing', () => {
   const anna = { kind: 'agent', displayName: 'Anna Keller' }
 
-  it('lasts until it is told to end', async () => {
+  it('lasts until its stop event', async () => {
     const { client, count } = await started()
     server.conversation('pk_friendly').emit('typing.started', { author: anna })
     await until(() => client.presence().typing.length === 1)
@@ -143,7 +143,7 @@ describe('an agent’s typing', () => {
     client.stop()
   })
 
-  it('ends by the clock of this page where its end never comes, and each renewal starts the clock anew', async () => {
+  it('expires without a stop event; each start event extends it', async () => {
     const { client, count } = await started()
     server.conversation('pk_friendly').emit('typing.started', { author: anna })
     await until(() => count('typing.started') === 1)
@@ -158,7 +158,7 @@ describe('an agent’s typing', () => {
     client.stop()
   })
 
-  it('ends with that agent’s message and not with another’s', async () => {
+  it('ends with a message of the same agent only', async () => {
     const { client, bodies } = await started()
     const conversation = server.conversation('pk_friendly')
     conversation.emit('typing.started', { author: anna })
@@ -172,7 +172,7 @@ describe('an agent’s typing', () => {
 })
 
 describe('who is there', () => {
-  it('is the agent who was assigned, and every change is a line in its place, after a reload too', async () => {
+  it('is the assigned agent, and each change is a line in order, also after a reload', async () => {
     const { client, storage, bodies } = await started()
     const conversation = server.conversation('pk_friendly')
     conversation.agentSays('Hello')
@@ -198,7 +198,7 @@ describe('who is there', () => {
     after.client.stop()
   })
 
-  it('is nobody in another session', async () => {
+  it('is empty in another session', async () => {
     const { client, storage } = await started()
     server.conversation('pk_friendly').emit('agent.assigned', { agent: { displayName: 'Anna Keller' } })
     await until(() => client.presence().agent !== undefined)

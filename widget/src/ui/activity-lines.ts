@@ -1,7 +1,7 @@
 import type { Activity, WidgetMessage } from '../types.ts'
 import type { RequestTexts, ShownTexts } from './texts.ts'
 
-/** The messages with the quiet lines about what else happened, each where it happened. */
+/** The messages with lines for other events, in order. */
 export function withActivity(
   messages: readonly WidgetMessage[],
   activity: readonly Activity[],
@@ -11,7 +11,7 @@ export function withActivity(
     const body = textOf(one, texts)
     return body ? [{ ...systemMessage, key: one.key, body, sequence: one.sequence, createdAt: one.at }] : []
   })
-  // What happened before the oldest message held waits until that part of the history is loaded.
+  // Lines before the oldest loaded message appear when that part of the history is loaded.
   const oldest = hasOlder ? (messages.find(({ sequence }) => sequence !== undefined)?.sequence ?? 0) : 0
   const shown = lines.filter(({ sequence }) => sequence >= oldest)
   const place = ({ sequence }: WidgetMessage) => sequence ?? Number.POSITIVE_INFINITY

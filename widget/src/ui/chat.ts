@@ -1,2 +1,2 @@
-// What the script tag's loader fetches when the chat is wanted.
+// The entry that the loader imports when the chat is needed.
 export { createWidget } from './widget.ts'

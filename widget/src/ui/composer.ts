@@ -35,7 +35,7 @@ export function createComposer(
     onDraft(field.value)
   })
   field.addEventListener('keydown', (event) => {
-    // Safari ends the composition before its Enter arrives; 229 is how that Enter is told from a real one.
+    // Safari ends the composition before its Enter arrives. That Enter has the key code 229.
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing || event.keyCode === 229) return
     event.preventDefault()
     submit()
@@ -45,7 +45,7 @@ export function createComposer(
   return {
     element: form,
     focus() {
-      // What was written while nothing was shown could not be measured.
+      // A hidden field could not be measured.
       refresh()
       field.focus({ preventScroll: true })
     },
@@ -69,7 +69,7 @@ export function createComposer(
   }
 
   function refresh() {
-    // What is written has a direction of its own; the placeholder has the page's.
+    // The text has its own direction; the placeholder has the page's.
     field.dir = field.value ? 'auto' : ''
     send.setAttribute('aria-disabled', String(field.value.trim() === ''))
     field.style.height = 'auto'

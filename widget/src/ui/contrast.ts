@@ -9,7 +9,7 @@ export function contrast(a: string, b: string): number {
   return (light + 0.05) / (dark + 0.05)
 }
 
-/** For focus rings: the accent colour where it stands out from the surface, else the text's colour. */
+/** Colour of focus rings: the accent colour if its contrast is sufficient, else the text colour. */
 export function focusColor(accent: string, scheme: 'light' | 'dark'): string {
   const { surface, text } = schemes[scheme]
   return contrast(accent, surface) >= 3 ? accent : text

@@ -1,6 +1,6 @@
 type Attributes = Record<string, string | boolean | undefined>
 
-/** Makes an element. Text becomes text: there is no way from here to markup, which strict Trusted Types pages forbid. */
+/** Creates an element. Strings become text nodes, never markup, so Trusted Types are respected. */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},

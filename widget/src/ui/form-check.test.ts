@@ -18,6 +18,8 @@ describe('what a visitor filled in', () => {
     [{ required: false }, '', undefined],
     [{}, 'x'.repeat(20), undefined],
     [{}, 'x'.repeat(21), 'maxLength'],
+    [{}, '🌿'.repeat(20), undefined],
+    [{}, '🌿'.repeat(21), 'maxLength'],
     [{ type: 'email' as const }, 'ada@example.com', undefined],
     [{ type: 'email' as const }, 'ada@example', 'format'],
     [{ type: 'email' as const }, 'ada at example', 'format'],

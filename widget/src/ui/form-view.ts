@@ -15,7 +15,7 @@ export interface FormViewDeps {
   isOffline: boolean
   consent: WidgetConfig['consent']
   onSubmit(fields: Record<string, string>): void
-  /** The visitor goes on without it; left out where that is not possible. */
+  /** Skips the form. Left out if the form is mandatory. */
   onSkip?: () => void
 }
 
@@ -27,7 +27,7 @@ interface Entry {
   problem: HTMLElement
 }
 
-/** A form of the installation. What was typed stays in it until the service has it. */
+/** A form of the installation. Keeps the typed values until the service has accepted them. */
 export function createFormView({ form, isOffline, consent, onSubmit, onSkip, ...deps }: FormViewDeps) {
   const texts = { ...englishFormTexts, ...deps.texts }
   const entries = form.fields.map(createEntry)
@@ -94,7 +94,8 @@ export function createFormView({ form, isOffline, consent, onSubmit, onSkip, ...
       id,
       name: field.name,
       dir: 'auto',
-      maxlength: String(field.maxLength),
+      // The attribute counts UTF-16 units; the service counts code points, which have up to two.
+      maxlength: String(field.maxLength * 2),
       autocomplete: autocompleteOf(field),
       'aria-required': field.required ? 'true' : undefined,
       'aria-describedby': `${id}-problem`,

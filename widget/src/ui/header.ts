@@ -30,7 +30,7 @@ export function createHeader(texts: ChatTexts, titleId: string, onClose: () => v
   return {
     element: header,
     configure,
-    /** Whoever looks after the conversation, where somebody does. */
+    /** Shows the assigned agent, if there is one. */
     setAgent(next: ShownAgent | undefined) {
       if (next?.displayName === agent?.displayName && next?.avatarUrl === agent?.avatarUrl) return
       agent = next

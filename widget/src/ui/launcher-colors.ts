@@ -1,4 +1,4 @@
-/** The installation's colour, or the package's own where it is none, and black or white, whichever reads better on it. */
+/** The installation's accent colour or the default, and black or white text by contrast. */
 export function launcherColors(accentColor = ''): { accent: string; onAccent: string } {
   const accent = /^#[\da-f]{6}$/i.test(accentColor) ? accentColor : '#2554d6'
   // At this luminance white has a contrast of 4.5 to 1; black has more on everything lighter.

@@ -5,7 +5,7 @@ import launcherCss from './launcher.css?inline'
 import { launcherColors } from './launcher-colors.ts'
 
 export interface LauncherOptions {
-  /** The side the launcher stands on, whatever the installation says. */
+  /** The side of the launcher. Overrides the installation. */
   position?: 'left' | 'right'
   /** Whether there is a launcher to be seen; true if left out. A page without one opens the chat itself. */
   launcher?: boolean
@@ -45,7 +45,7 @@ export function createLauncherHost({ position, launcher }: LauncherOptions) {
     frame,
     button,
 
-    /** Tells the page's developers, once, why the service refuses the chat. */
+    /** Logs once why the service refuses the chat. */
     tellRefusal(code: string, siteKey: string) {
       if (told !== code)
         console.error(`Chat: ${code}. Allow ${location.origin} for ${siteKey} (console: Installations)`)
@@ -60,7 +60,7 @@ export function createLauncherHost({ position, launcher }: LauncherOptions) {
       frame.dataset.position = position ?? appearance?.position ?? 'right'
     },
 
-    /** Tells beside the button why a press did nothing; nothing takes it away. */
+    /** Shows a failure beside the button. An empty text removes it. */
     setFailure(text: string) {
       failed.hidden = !text
       failed.textContent = text

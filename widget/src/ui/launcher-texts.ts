@@ -1,4 +1,4 @@
-/** What the launcher says before the chat's texts are there: its name, and that the chat could not be loaded. */
+/** Texts of the launcher before the chat is loaded: its name, and the failure to load. */
 export const launcherTexts: Record<string, readonly [openLauncher: string, loadFailed: string]> = {
   en: ['Open chat', 'Chat did not load. Try again?'],
   de: ['Chat öffnen', 'Chat nicht geladen. Noch einmal?'],

@@ -13,7 +13,7 @@ type Navigation = Pick<ServiceClient, 'requests' | 'acknowledgeNavigation' | 'di
  */
 export async function leaveFor(client: Navigation, { id, url = '' }: AgentRequest) {
   await client.acknowledgeNavigation(id, 'accepted')
-  // Over meanwhile, or somebody else sits here: they did not agree to go anywhere.
+  // The request has ended or the visitor has changed: this one did not accept it.
   if (!client.requests().some((one) => one.id === id)) return
   const from = location.href
   location.assign(url)

@@ -6,9 +6,10 @@ import { createLauncherHost } from './launcher-host.ts'
 import { launcherTexts } from './launcher-texts.ts'
 import { chooseLocale, languageOf, pageLocales } from './locale-choice.ts'
 import { readableRefusal } from './readable-refusal.ts'
-import type { createWidget, ServiceWidget, ServiceWidgetOptions } from './widget.ts'
+import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
+import type { createWidget } from './widget.ts'
 
-/** Where the build has put the chat itself, relative to this script's own address. */
+/** Address of the chat module, relative to this script. */
 declare const CHAT_MODULE: string
 
 /** The configuration, or the error envelope in its place, or neither. */
@@ -24,9 +25,9 @@ const retryWithinMs = 30_000
 export interface ServiceWidgetLoader {
   /** Adds options that no attribute can hold, such as functions. Counts until the chat is loaded. */
   configure(options: Partial<ServiceWidgetOptions>): void
-  /** Loads the chat. Makes no session: that is `mount` or `open` of the widget it resolves to. Rejects where it cannot be loaded. */
+  /** Loads the chat and resolves to its widget, whose `mount` or `open` creates a session. Rejects if loading fails. */
   load(): Promise<ServiceWidget>
-  /** Loads the chat and opens it. Where that fails, the launcher says so. */
+  /** Loads the chat and opens it. The launcher shows a failure. */
   open(): Promise<void>
 }
 

@@ -5,7 +5,7 @@ export function languageOf(tag: string): string {
   return tag.toLowerCase().split(/[-_]/)[0]!
 }
 
-/** What the page and the browser ask for, most wanted first. */
+/** Locales of the page and the browser, in order of preference. */
 export function pageLocales(): string[] {
   return [document.documentElement.lang, ...navigator.languages].flatMap((tag) => wellFormed(tag) ?? [])
 }
@@ -15,7 +15,7 @@ export function browserLocale(): string | undefined {
   return typeof navigator === 'undefined' ? undefined : wellFormed(navigator.language)
 }
 
-/** The tag, less what browsers add on systems without a language: `en-US@posix`, which neither `Intl` nor the service takes. */
+/** The tag in a form that `Intl` and the service accept: without suffixes such as in `en-US@posix`. */
 export function wellFormed(tag: string): string | undefined {
   try {
     return Intl.getCanonicalLocales(tag.split(/[@.]/)[0]!.replaceAll('_', '-'))[0]

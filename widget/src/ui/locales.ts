@@ -16,7 +16,7 @@ const sources: Record<Exclude<Language, 'en'>, () => Promise<{ texts: WidgetText
   ja: () => import('./locales/ja.ts'),
 }
 
-/** A language's texts; English where they cannot be had. */
+/** Loads the texts of a language; English if loading fails. */
 export async function loadTexts(locale: string): Promise<ShownTexts> {
   const source = (sources as Record<string, (() => Promise<{ texts: WidgetTexts }>) | undefined>)[languageOf(locale)]
   try {

@@ -11,7 +11,7 @@ export interface PlacedMessage {
   endsGroup: boolean
   /** First of its day: a line with the date stands before it. */
   startsDay: boolean
-  /** The visitor's newest message that the service has: shows what became of it. */
+  /** The visitor's newest accepted message, which shows its delivery status. */
   showsState: boolean
 }
 

@@ -31,6 +31,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     greetingMark,
     element('div', { class: 'bubble' }, greetingText),
   )
+  const previousEnded = element('div', { class: 'loading', hidden: true }, texts.previousEnded)
   const loading = element('div', { class: 'loading', hidden: true }, texts.loadingOlder)
   const list = element('div', { class: 'list', role: 'log', 'aria-live': 'polite', 'aria-label': texts.log })
   const typing = element('div', { class: 'typing', hidden: true })
@@ -42,7 +43,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     news,
   )
   const scroller = element('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': texts.log })
-  scroller.append(loading, greeting, list, typing)
+  scroller.append(loading, previousEnded, greeting, list, typing)
   jump.addEventListener('click', () => {
     toEnd()
     scroller.focus({ preventScroll: true })
@@ -64,10 +65,14 @@ export function createMessageLog(deps: MessageLogDeps) {
   return {
     element: element('div', { class: 'log' }, scroller, jump),
 
-    /** The words above a conversation's beginning, said by whoever the chat belongs to. */
+    /** Sets the greeting above the first message. */
     setGreeting(text: string, title: string) {
       greetingText.textContent = text
       greetingMark.textContent = initialOf(title)
+    },
+
+    showPreviousEnded(isShown: boolean) {
+      previousEnded.hidden = !isShown
     },
 
     /** Shows the messages. `quiet`: they are loaded, not new, and are not announced. */
@@ -131,7 +136,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     isLoadingOlder = false
   }
 
-  /** What is put in now was loaded, and is not read out. */
+  /** Keeps screen readers from announcing loaded messages. */
   function busy() {
     clearTimeout(settling)
     list.setAttribute('aria-busy', 'true')
@@ -152,7 +157,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     showJump()
   }
 
-  /** The way back to the newest message; `hasNews` where one came that is out of sight. */
+  /** Shows the button to the newest message. `hasNews`: a new message is out of sight. */
   function showJump(hasNews = false) {
     // The focus does not fall out of the chat with the button that had it.
     if (followsEnd && jump.matches(':focus')) scroller.focus({ preventScroll: true })

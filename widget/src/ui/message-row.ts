@@ -11,7 +11,7 @@ import type { ChatTexts } from './texts.ts'
 export interface RowContext {
   texts: ChatTexts
   dates: Dates
-  /** False where the browser is sure that there is no network. */
+  /** False if the browser knows that there is no network. */
   isOnline(): boolean
   onRetry(clientOperationId: string): void
 }
@@ -88,7 +88,7 @@ function avatarOf({ avatarUrl }: MessageAuthor, name: string): HTMLElement {
   return element('span', { class: 'avatar', 'aria-hidden': 'true' }, initialsOf(name), ...picture(avatarUrl))
 }
 
-/** Truthful about what the service has said: nothing is called sent before it has been accepted. */
+/** The delivery status in words. A message is shown as sent only after the service accepted it. */
 function statusText({ deliveryStatus }: WidgetMessage, { texts, isOnline }: RowContext): string {
   if ((deliveryStatus === 'pending' || deliveryStatus === 'retrying') && !isOnline()) return texts.waitingForNetwork
   if (deliveryStatus === 'pending') return texts.sending

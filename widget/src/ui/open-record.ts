@@ -1,7 +1,7 @@
 import { sessionRecordKey } from '../session-record.ts'
 import type { KeyValueStorage } from '../storage.ts'
 
-/** Whether the chat stands open, kept beside the session: it is open on the next page of the same tab too. */
+/** Stores whether the panel is open, so that it opens on the next page of the tab. */
 export function createOpenRecord(storage: KeyValueStorage, siteKey: string) {
   const key = `${sessionRecordKey(siteKey)}.open`
   return {

@@ -2,7 +2,7 @@ import type { Platform } from '../platform.ts'
 import { pageLifecycle } from './page-lifecycle.ts'
 import { createPageTabs } from './page-tabs.ts'
 
-/** What the page brings; nothing where there is no page. */
+/** The page's part of the platform. Empty without a page. */
 export function pagePlatform(apiBaseUrl: string): Partial<Platform> {
   return typeof document === 'undefined' ? {} : { lifecycle: pageLifecycle, tabs: createPageTabs(apiBaseUrl) }
 }

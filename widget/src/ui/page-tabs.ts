@@ -1,6 +1,6 @@
 import type { Tabs } from '../platform.ts'
 
-/** The tabs of this page's origin. Resource Timing tells the protocol of the service's answers. */
+/** The tabs of this page's origin. The protocol of the service's answers comes from Resource Timing. */
 export function createPageTabs(serviceUrl: string): Tabs {
   const { origin } = new URL(serviceUrl, location.href)
   let isMultiplexed = false

@@ -1,6 +1,6 @@
 import type { Platform } from '../platform.ts'
 
-/** `fetch` cannot tell how much of a body has been sent; XMLHttpRequest can. */
+/** Uploads with XMLHttpRequest, since `fetch` does not report upload progress. */
 export const pageUpload: NonNullable<Platform['upload']> = (onProgress) => (input, init) =>
   new Promise((resolve, reject) => {
     const url = String(input)

@@ -24,7 +24,7 @@ export interface PanelFeaturesDeps {
 
 export type PanelFeatures = ReturnType<typeof createPanelFeatures>
 
-/** What the panel shows beside messages: who is there and types, the forms, and agents' requests. */
+/** The panel's features beside messages: presence, typing, forms and agents' requests. */
 export function createPanelFeatures(deps: PanelFeaturesDeps) {
   const { client, texts, header, log, composer, announce, conceal, onLines } = deps
   const place = element('div', { class: 'form-place', tabindex: '-1', hidden: true })
@@ -108,7 +108,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     return (client.presence().agent ?? lastAgent())?.displayName || texts.agent
   }
 
-  /** Where nobody told who was assigned, as in a tab that came later: whoever wrote last. */
+  /** The agent who wrote last. Used if no assignment is known, as in a tab that was opened later. */
   function lastAgent(): MessageAuthor | undefined {
     const told = client.activity().findLast(({ type }) => type.startsWith('agent.'))
     if (told?.type === 'agent.unassigned') return undefined
@@ -128,7 +128,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       lines = client.activity()
       onLines()
     }
-    // What became of requests on the page before is told in the words that come with requests.
+    // Outcomes of requests on an earlier page need the texts of the request chunk.
     const isOfRequest = ({ type }: Activity) => /^(navigation|screenshot)\./.test(type)
     if (!texts.requestOutcomes && !requestCard && lines.some(isOfRequest)) void loadRequestCard()
   }
@@ -146,7 +146,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     if (hadFocus) composer.focus()
   }
 
-  /** What one person typed into a form is not there for the next. */
+  /** Clears the forms when the visitor changes. */
   function followVisitor() {
     const sessionId = client.session()?.sessionId
     if (visitorOf && visitorOf !== sessionId) {
@@ -174,7 +174,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     else if (!views.get(next)?.element.contains(activeElement)) focusForm()
   }
 
-  /** Where it is not there yet, its place waits for it with the focus. */
+  /** Focuses the form, or its place until the form is loaded. */
   function focusForm() {
     if (shownForm) (views.get(shownForm) ?? place).focus()
   }
@@ -198,7 +198,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     return view
   }
 
-  /** Forms and requests are seldom seen: what draws them is fetched when the first one is due. */
+  /** Forms are rare, so their code is loaded when the first one is due. */
   async function loadFormView() {
     try {
       const module = await import('./form-view.ts')
@@ -212,7 +212,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   }
 
   async function loadRequestCard() {
-    // Where it fails, the next event of the request tries again.
+    // After a failure, the next event of a request loads it again.
     const module = await import('./request-card.ts').catch(() => undefined)
     if (!module || requestCard) return
     addStyles(module.requestStyles)

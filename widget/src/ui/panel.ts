@@ -10,7 +10,7 @@ import { pageLifecycle } from './page-lifecycle.ts'
 import { createPanelFeatures } from './panel-features.ts'
 import type { ShownTexts } from './texts.ts'
 
-/** Where the panel fills the screen; the style sheet has the same condition. */
+/** Media query of the full-screen panel. The style sheet has the same condition. */
 export const fullScreenQuery = '(max-width: 480px), (max-height: 480px) and (pointer: coarse)'
 
 export type Panel = ReturnType<typeof createPanel>
@@ -21,7 +21,9 @@ export interface PanelDeps {
   locale: string | undefined
   panelId: string
   onClose(): void
-  /** Tells a screen reader what the conversation itself does not say. */
+  /** Whether the present session began after the chat before it was disabled. */
+  hasPreviousEnded(): boolean
+  /** Announces a text to screen readers. */
   announce(text: string): void
   /** Takes the whole widget out of sight for a moment, and back. */
   conceal(isHidden: boolean): void
@@ -30,7 +32,7 @@ export interface PanelDeps {
 }
 
 /** The chat itself: header, conversation and composer, kept up to date by the client's events. */
-export function createPanel({ client, texts, locale, panelId, onClose, ...deps }: PanelDeps) {
+export function createPanel({ client, texts, locale, panelId, onClose, hasPreviousEnded, ...deps }: PanelDeps) {
   const titleId = `${panelId}-title`
   const header = createHeader(texts, titleId, onClose)
   const composer = createComposer(texts, send, client.setDraft)
@@ -60,7 +62,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     event.stopPropagation()
     onClose()
   })
-  // On a phone the panel is the whole page, and what lies behind it is out of reach.
+  // On a phone the panel covers the page, so it is modal.
   const fullScreen = matchMedia(fullScreenQuery)
   const followScreen = () => setAttributes(panel, { 'aria-modal': fullScreen.matches && 'true' })
   fullScreen.addEventListener('change', followScreen)
@@ -71,6 +73,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
   configure()
   log.show(features.withLines(client.messages()), true)
   showEnd()
+  log.showPreviousEnded(hasPreviousEnded())
 
   const subscriptions = [
     client.on('config.loaded', configure),
@@ -81,6 +84,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     client.on('session.ready', () => {
       takeDraft()
       showEnd()
+      log.showPreviousEnded(hasPreviousEnded())
     }),
     client.on('session.closed', () => {
       // They have logged out in another tab, perhaps.
@@ -133,7 +137,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     log.setGreeting(config?.appearance.greeting || texts.greeting, config?.appearance.title || texts.title)
   }
 
-  /** What was written before there was a session goes along with it; another session has a draft of its own. */
+  /** A draft from before the session is stored with it. Another session has its own draft. */
   function takeDraft() {
     const before = shown
     shown = client.session()
@@ -154,7 +158,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     }
   }
 
-  /** Where nothing can be sent any more, the reason stands in the composer's place. */
+  /** After the end of the chat, shows the reason instead of the composer. */
   function showEnd() {
     const ended = client.ended()
     const hadFocus = composer.element.matches(':focus-within')

@@ -1,6 +1,6 @@
 import { element } from './elements.ts'
 
-/** A picture over initials: https only, told nothing of the page, and gone where it cannot be had. */
+/** A picture over initials: https only, without a referrer, and removed if it fails to load. */
 export function picture(address: string | undefined): HTMLImageElement[] {
   if (!address || !URL.canParse(address) || new URL(address).protocol !== 'https:') return []
   const image = element('img', { referrerpolicy: 'no-referrer', decoding: 'async', alt: '', src: address })

@@ -25,7 +25,7 @@ export interface RequestCardDeps {
 export interface RequestStepsDeps {
   client: ServiceClient
   texts: ChatTexts & RequestTexts
-  /** Says what went wrong, or takes it back. */
+  /** Shows or clears a problem. */
   tell(text: string | undefined): void
 }
 
@@ -36,7 +36,7 @@ export interface RequestCard {
   dispose(): void
 }
 
-/** One request of an agent, with what it means, until when it holds, and every way to answer it. */
+/** One request of an agent: explanation, countdown and answers. */
 export function createRequestCard(first: AgentRequest, deps: RequestCardDeps): RequestCard {
   const { agentName } = deps
   const texts = { ...englishRequestTexts, ...deps.texts }
@@ -103,7 +103,7 @@ function navigationSteps({ id, url = '', label }: AgentRequest, { client, texts,
   const go = element('button', { class: 'primary', type: 'button' }, texts.goToPage)
   const stay = element('button', { class: 'quiet', type: 'button' }, texts.noThanks)
   const where = element('p', { class: 'target' }, ...(label ? [element('bdi', { class: 'target-label' }, label)] : []))
-  // An address reads from left to right whatever the language around it, and its host is never cut off.
+  // A URL is always left to right, and its host is never cut off.
   const path = target.pathname === '/' ? '' : target.pathname
   where.append(element('span', { class: 'target-url', dir: 'ltr' }, element('b', {}, target.host), path))
   const note = element(

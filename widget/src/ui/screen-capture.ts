@@ -47,7 +47,7 @@ export async function captureScreen(maxBytes: number, conceal: (isHidden: boolea
   }
 }
 
-/** A page that stands still gives no frame to a stream that has just begun: the chat comes and goes until there is one. */
+/** A static page gives a new stream no frame, so the chat is hidden and shown until there is one. */
 async function firstFrame(video: HTMLVideoElement, conceal: (isHidden: boolean) => void) {
   let isPlaying = false
   const playing = video.play().then(() => {
@@ -92,7 +92,7 @@ export async function pictureOf(file: Blob, maxBytes: number): Promise<Blob | un
   }
 }
 
-/** Draws the very bytes that will be sent. No address of theirs is made, which a strict page would forbid. */
+/** Draws the bytes that will be sent, without an object URL, which a strict page forbids. */
 export async function drawPicture(canvas: HTMLCanvasElement, picture: Blob) {
   const bitmap = await createImageBitmap(picture)
   canvas.width = bitmap.width
@@ -101,7 +101,7 @@ export async function drawPicture(canvas: HTMLCanvasElement, picture: Blob) {
   bitmap.close()
 }
 
-/** PNG where it fits, else JPEG, smaller with each try. */
+/** PNG if it fits, else JPEG with decreasing size. */
 async function encode(
   source: CanvasImageSource,
   width: number,

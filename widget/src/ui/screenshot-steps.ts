@@ -122,7 +122,7 @@ export function createScreenshotSteps(
     show(choice, share.hidden ? choose : share)
   }
 
-  /** The focus follows where it was in the step before; it is not taken from the field where the visitor writes. */
+  /** Moves the focus to the next step, unless the visitor is typing in the composer. */
   function show(shown: HTMLElement, first: HTMLElement) {
     const hadFocus = body.contains((body.getRootNode() as ShadowRoot).activeElement)
     for (const one of [choice, look, upload]) one.hidden = one !== shown

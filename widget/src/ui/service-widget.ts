@@ -1,5 +1,6 @@
 import { createLauncherHost, type LauncherHost } from './launcher-host.ts'
-import { createWidget, type ServiceWidget, type ServiceWidgetOptions } from './widget.ts'
+import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
+import { createWidget } from './widget.ts'
 
 /** The chat with its user interface (section 4.4 of the specification). Touches neither page nor storage before `mount`. */
 export function createServiceWidget(options: ServiceWidgetOptions): ServiceWidget {

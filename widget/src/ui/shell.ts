@@ -9,7 +9,7 @@ import widgetCss from './widget.css?inline'
 export type Theme = 'auto' | 'light' | 'dark'
 
 export interface ShellOptions extends LauncherOptions {
-  /** Where the widget's element is added; the end of `body` if left out. */
+  /** Parent of the widget's element; `body` if left out. */
   container?: HTMLElement
   /** `auto`, which follows the visitor's system, if left out. */
   theme?: Theme
@@ -17,7 +17,7 @@ export interface ShellOptions extends LauncherOptions {
 
 export type Shell = ReturnType<typeof createShell>
 
-/** What the chat stands in: the launcher's element with the chat's own styles, colour scheme and language. */
+/** The launcher's element with the styles, colour scheme and language of the chat. */
 export function createShell(launcherHost: LauncherHost, { container, theme = 'auto' }: ShellOptions) {
   const { host, root, frame, button } = launcherHost
   const prefersDark = matchMedia('(prefers-color-scheme: dark)')
@@ -57,7 +57,7 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
       color()
     },
 
-    /** Adds a sheet for what is drawn later. */
+    /** Adds a style sheet. */
     addStyles(css: string) {
       if (added.has(css)) return
       added.add(css)
@@ -71,7 +71,7 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
 
     setLocale: (locale: string) => setAttributes(frame, { lang: locale, dir: directionOf(locale) }),
 
-    /** What the launcher says and shows. */
+    /** Sets the launcher's label and badge. */
     setLauncher(label: string, isOpen: boolean, unread: number, isShown: boolean) {
       button.hidden = !isShown
       badge.hidden = unread === 0
@@ -79,7 +79,7 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
       setAttributes(button, { 'aria-expanded': String(isOpen), 'aria-label': label })
     },
 
-    /** What has the focus inside the widget. */
+    /** The focused element inside the widget. */
     focused: () => root.activeElement,
   }
 

@@ -1,6 +1,6 @@
 import type { SessionEnd } from '../types.ts'
 
-/** What the chat says by itself. Where the installation has a title and a greeting, those are shown instead. */
+/** Texts of the chat. The installation's title and greeting replace the ones here. */
 export interface ChatTexts {
   title: string
   greeting: string
@@ -29,7 +29,7 @@ export interface ChatTexts {
   typing: (name: string) => string
   newMessages: string
   toLatest: string
-  /** Tells who looks after the conversation. */
+  /** Names the assigned agent. */
   chattingWith: (name: string) => string
   loadingOlder: string
   opensInNewTab: string
@@ -38,7 +38,9 @@ export interface ChatTexts {
   tooLong: (limit: number) => string
   outboxFull: string
   startNew: string
-  /** Told in place of the composer when the chat cannot go on. `unavailable`: it could not begin. */
+  /** Stands above a new chat that began after the site's chat was disabled. */
+  previousEnded: string
+  /** Shown instead of the composer after the end. `unavailable`: the chat could not begin. */
   endReasons: Record<SessionEnd | 'unavailable', string>
   waitingForNetwork: string
   /** For screen readers, when a message could not be sent. */
@@ -54,14 +56,14 @@ export interface ChatTexts {
   requestResolved: string
 }
 
-/** What a form says. */
+/** Texts of a form. */
 export interface FormTexts {
   preChatTitle: string
   preChatIntro: string
   offlineTitle: string
   offlineIntro: string
   optional: string
-  /** By the rule that is broken; `email` and `tel` tell what is expected, `other` is for any other. */
+  /** By broken rule. `email` and `tel` name the expected format; `other` is for all other rules. */
   fieldProblems: Record<'required' | 'email' | 'tel' | 'other', string> & { maxLength: (limit: number) => string }
   formFailed: string
   submitPreChat: string
@@ -73,9 +75,9 @@ export interface FormTexts {
   privacyPolicy: string
 }
 
-/** What an agent's request says. */
+/** Texts of an agent's request. */
 export interface RequestTexts {
-  /** Lines of the log that tell what became of an agent's request. */
+  /** Lines of the log with the outcome of a request. */
   requestOutcomes: Record<
     'navigation' | 'screenshot',
     Partial<Record<'declined' | 'denied' | 'completed' | 'failed' | 'uploaded' | 'expired' | 'cancelled', string>>
@@ -101,5 +103,5 @@ export interface RequestTexts {
 /** Every text of the user interface. */
 export interface WidgetTexts extends ChatTexts, FormTexts, RequestTexts {}
 
-/** The texts at hand when the chat is opened. English comes in parts: forms and requests bring what they say with them. */
+/** Texts that are loaded with the chat. In English, texts of forms and requests are in their own chunks. */
 export type ShownTexts = ChatTexts & Partial<WidgetTexts>

@@ -1,9 +1,9 @@
-import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../client.ts'
-import { createEmitter, type Handler } from '../events.ts'
+import { createServiceClient } from '../client.ts'
+import { createEmitter } from '../events.ts'
 import { createFeatures } from '../features.ts'
 import { sessionRecordKey } from '../session-record.ts'
 import { storageFor } from '../storage.ts'
-import type { VisitorReset, WidgetEventMap, WidgetMessage } from '../types.ts'
+import type { VisitorReset, WidgetEventMap } from '../types.ts'
 import { type Announcer, createAnnouncer } from './announcer.ts'
 import { followPages } from './follow-pages.ts'
 import type { LauncherHost } from './launcher-host.ts'
@@ -16,62 +16,10 @@ import { pagePlatform } from './page-platform.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel.ts'
 import { readableRefusal } from './readable-refusal.ts'
 import { followRefusals } from './refusals.ts'
-import { createShell, type Shell, type ShellOptions, type Theme } from './shell.ts'
-import type { ShownTexts, WidgetTexts } from './texts.ts'
+import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
+import { createShell, type Shell } from './shell.ts'
+import type { ShownTexts } from './texts.ts'
 import { followVisualViewport } from './viewport.ts'
-
-export interface ServiceWidgetOptions extends ServiceClientOptions, ShellOptions {
-  /** Replaces texts of the user interface, in whatever language it speaks. */
-  texts?: Partial<WidgetTexts>
-  /** Replaces texts in one language, or adds a language: keys are tags such as `de` or `de-CH`. */
-  localeTexts?: Record<string, Partial<WidgetTexts>>
-}
-
-/** The widget on a page. */
-export interface ServiceWidget {
-  /**
-   * Shows the launcher, creates the visitor's session or takes up the tab's, and keeps it renewed until `unmount`. Resolves
-   * once there is a session or it is known that there will be none; it never rejects.
-   */
-  mount(): Promise<void>
-  /** Takes the widget off the page and closes its connection. A later `mount` goes on with the session. */
-  unmount(): void
-  /** Opens the panel, and mounts the widget where it is not mounted. */
-  open(): void
-  /** Closes the panel. The session goes on. */
-  close(): void
-  toggle(): void
-  setOpen(isOpen: boolean): void
-  isOpen(): boolean
-  showLauncher(): void
-  /** Takes the launcher away, not the chat: the page opens it by `open`. */
-  hideLauncher(): void
-  setTheme(theme: Theme): void
-  /** Changes the language at once; undefined goes back to what page and browser ask for. */
-  setLocale(locale: string | undefined): void
-  /** Writes into the composer, for the visitor to send or not. */
-  prefill(text: string): void
-  /** Messages from the other side since the panel was last open. The launcher counts agents' requests that wait, too. */
-  unreadCount(): number
-  /** @throws WidgetError `message_empty`, `message_too_long`, `outbox_full`, `not_started` or `session_ended` */
-  sendMessage(body: string): WidgetMessage
-  /** Sends a failed message once more, as the same operation. */
-  retryMessage(clientOperationId: string): boolean
-  messages(): readonly WidgetMessage[]
-  /** Who the visitor is, as the identity provider's assertion says. Rejects where it cannot be told; the session then stays as it was. */
-  identify: ServiceClient['identify']
-  /** The visitor has logged out. */
-  clearIdentity: ServiceClient['clearIdentity']
-  /** Takes away what was asked for, on logout or a change of account. */
-  resetVisitor: ServiceClient['resetVisitor']
-  /**
-   * Tells that the visitor is on another page, where the widget cannot see it itself: browsers without the Navigation API do
-   * not tell of `history.pushState`.
-   */
-  updatePageContext: ServiceClient['updatePageContext']
-  /** Subscribes to an event; the answer unsubscribes. */
-  on<Name extends keyof WidgetEventMap>(name: Name, handler: Handler<WidgetEventMap[Name]>): () => void
-}
 
 interface Mounted {
   host: LauncherHost
@@ -84,7 +32,7 @@ interface Mounted {
 
 const panelId = 'panel'
 
-/** What follows is a task of its own: nothing of the chat holds up the page for long. */
+/** Splits long work into tasks, so that the page stays responsive. */
 const nextTask = () => new Promise((resolve) => setTimeout(resolve))
 
 /** The chat behind a launcher, which is asked for when the widget is mounted. Touches neither page nor storage before. */
@@ -112,7 +60,9 @@ export function createWidget(
   let shownLocale: string | undefined
   let isOpen = false
   let draft = ''
+  /** The stored session record, from `mount` until there is a session. */
   let kept = ''
+  let hasPreviousEnded = false
   let takesFocus = true
   let focusedBefore: Element | null = null
 
@@ -136,6 +86,7 @@ export function createWidget(
   client.on('session.ready', ({ session }) => {
     // A page before this one began it, and the service knows of that page.
     if (kept.includes(session.sessionId)) client.updatePageContext()
+    hasPreviousEnded = /"event":"connection/.test(kept)
     kept = ''
   })
 
@@ -229,7 +180,7 @@ export function createWidget(
     speak()
   }
 
-  /** Speaks the language that page, browser and installation agree on. The panel is built anew in it. */
+  /** Chooses the language by page, browser and installation, and rebuilds the panel in it. */
   function speak() {
     const known = [...widgetLocales, ...Object.keys(localeTexts ?? {})]
     const chosen = mounted && chooseLocale(locale, pageLocales(), known, client.config()?.locale)
@@ -254,6 +205,7 @@ export function createWidget(
       locale: chosen,
       panelId,
       onClose: () => setOpen(false),
+      hasPreviousEnded: () => hasPreviousEnded,
       announce: announcer.announce,
       conceal: shell.conceal,
       addStyles: shell.addStyles,
@@ -297,7 +249,7 @@ export function createWidget(
     emitter.emit('panel.closed', {})
   }
 
-  /** A refusal of the page's origin is told as such, and not as a broken network. */
+  /** Reports a refused origin as such, and not as a network error. */
   function fetchReadably(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
     const send = () => (options.platform?.fetch ?? fetch)(input, init)
     const isScoped = 'Authorization' in init!.headers!

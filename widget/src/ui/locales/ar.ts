@@ -44,6 +44,7 @@ export const texts: WidgetTexts = {
   tooLong: (limit) => `الحد الأقصى لعدد الأحرف هو ${limit.toLocaleString('ar')}.`,
   outboxFull: 'هناك رسائل كثيرة في انتظار الإرسال.',
   startNew: 'بدء محادثة جديدة',
+  previousEnded: 'انتهت محادثتك السابقة.',
   endReasons: {
     'session.expired': 'انتهت مدة هذه المحادثة.',
     'session.closed': 'انتهت هذه المحادثة.',

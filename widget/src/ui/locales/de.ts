@@ -36,6 +36,7 @@ export const texts: WidgetTexts = {
   tooLong: (limit) => `Bitte höchstens ${limit.toLocaleString('de')} Zeichen.`,
   outboxFull: 'Es warten zu viele Nachrichten darauf, gesendet zu werden.',
   startNew: 'Neuen Chat beginnen',
+  previousEnded: 'Ihr voriger Chat ist beendet.',
   endReasons: {
     'session.expired': 'Dieser Chat ist abgelaufen.',
     'session.closed': 'Dieser Chat wurde beendet.',

@@ -35,6 +35,7 @@ export const englishChatTexts: ChatTexts = {
   tooLong: (limit) => `Please keep it under ${limit} characters.`,
   outboxFull: 'Too many messages are waiting to be sent.',
   startNew: 'Start a new chat',
+  previousEnded: 'Your previous chat has ended.',
   endReasons: {
     'session.expired': 'This chat has timed out.',
     'session.closed': 'This chat has ended.',

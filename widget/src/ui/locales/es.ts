@@ -35,6 +35,7 @@ export const texts: WidgetTexts = {
   tooLong: (limit) => `Escriba ${limit.toLocaleString('es')} caracteres como máximo.`,
   outboxFull: 'Hay demasiados mensajes pendientes de envío.',
   startNew: 'Iniciar un chat nuevo',
+  previousEnded: 'Tu chat anterior ha terminado.',
   endReasons: {
     'session.expired': 'Este chat ha caducado.',
     'session.closed': 'Este chat ha finalizado.',

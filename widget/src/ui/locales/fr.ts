@@ -35,6 +35,7 @@ export const texts: WidgetTexts = {
   tooLong: (limit) => `Veuillez ne pas dépasser ${limit.toLocaleString('fr')} caractères.`,
   outboxFull: 'Trop de messages sont en attente d’envoi.',
   startNew: 'Commencer un nouveau chat',
+  previousEnded: 'Votre chat précédent est terminé.',
   endReasons: {
     'session.expired': 'Ce chat a expiré.',
     'session.closed': 'Ce chat est terminé.',

@@ -35,6 +35,7 @@ export const texts: WidgetTexts = {
   tooLong: (limit) => `${limit.toLocaleString('ja')}文字以内で入力してください。`,
   outboxFull: '送信待ちのメッセージが多すぎます。',
   startNew: '新しいチャットを始める',
+  previousEnded: '以前のチャットは終了しました。',
   endReasons: {
     'session.expired': 'チャットの有効期限が切れました。',
     'session.closed': 'このチャットは終了しました。',
