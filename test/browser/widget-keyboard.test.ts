@@ -21,7 +21,7 @@ describe('without a mouse', () => {
     })()`)
 
   it('Tab reaches every control in visual order, and leaves the chat', async () => {
-    const page = await visit({ siteKey: 'pk_rate_limited_long', body: '<a href="#x">Before</a>' })
+    const page = await visit({ siteKey: 'pk_rate_limited_long' })
     await inWidget(page, '.launcher').waitFor()
     await page.keyboard.press('Tab')
     await page.keyboard.press('Tab')
