@@ -19,8 +19,8 @@ export interface LogService {
 }
 
 /**
- * Each core compares the logs that it follows with their ends in the database, one part per run: a lost wake-up delays an
- * event by at most `checkEveryMs * checkSteps`, and loses none.
+ * Each core compares the logs that it follows with their ends in the database, some in each run. A
+ * lost wake-up delays an event by at most `checkEveryMs * checkSteps`. No event is lost.
  */
 const checkEveryMs = 300
 const checkSteps = 10
@@ -43,7 +43,7 @@ export function createLogService({ config, stores, bus, metrics, logger, now }: 
   const window = { maxEvents: config.REPLAY_WINDOW_EVENTS, maxAge: config.REPLAY_WINDOW_SECONDS }
   const replayWindow = createReplayWindow(events, window, now)
   const subscriptions = createSubscriptions({
-    // A reader of a log's end teaches it to the writer, so that an append needs no query of its own.
+    // Ends read for streams are cached for the writer too, so that an append needs no read.
     events: { ...events, ends: (ids, options) => heads.learn(ids, (each) => events.ends(each, options)) },
     bus,
     replayWindow,

@@ -7,15 +7,15 @@ import { createFeeds, type Feed } from './feeds.ts'
 import { endsSession, type LogEvent } from './model.ts'
 import { type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
 import { createSessionStreams, type SessionStreams } from './session-streams.ts'
-import { concerns, type EncodedEvent, encodeFor, resetRequired } from './stream-events.ts'
+import { type EncodedEvent, encodeFor, isSentTo, resetRequired } from './stream-events.ts'
 
-/** Where the frames of one gateway's subscriptions go. */
+/** Receives the frames of all subscriptions of one gateway. */
 export interface SubscriptionSink {
   opened(subscriptionId: number, session: Session, position: { epoch: string; sequence: number }): void
   event(subscriptionIds: number[], event: EncodedEvent): void
-  /** The log went on with what is not for these. */
+  /** The log grew by events that these subscriptions do not receive. */
   advanced(subscriptionIds: number[], sequence: number): void
-  /** The replay goes on when it is told to. */
+  /** The replay waits for `resume`. */
   paused(subscriptionId: number): void
   closed(subscriptionId: number, error?: unknown): void
 }
@@ -26,30 +26,30 @@ export interface Subscription {
   readonly session: Session
   readonly epoch: string
   feed: Feed<Subscription>
-  /** Everything up to here that is for it has been sent. */
+  /** Every event up to this sequence was sent or skipped. */
   position: number
-  /** `live` follows the feed; `replaying` reads the log by itself until it has caught up. */
+  /** `live` receives events from the feed; `replaying` reads the log until it has caught up. */
   mode: 'replaying' | 'paused' | 'live' | 'ended'
-  /** Events that it was sent before it was live. */
+  /** Number of events sent before the subscription was live. */
   replayed: number
   isOpen: boolean
-  /** Nothing is sent until it is known whether its session is still live. */
+  /** Nothing is sent until the state of the session is known. */
   isHeld: boolean
-  /** How it ends as soon as it is open: what was decided about its session meanwhile. */
+  /** Set when the session ended before the subscription was open: ends it once it is open. */
   ending?: (subscription: Subscription) => void
 }
 
-/** Characters after which a replay waits for the reader. */
-const replayBytes = 64 * 1024
+/** Number of characters after which a replay waits for the reader. */
+const maxReplayChars = 64 * 1024
 
-/** Events after a position, and how far the feed had come before they were read: a hole up to there is one. */
+/** Events after a position. The log has no other events between that position and `through`. */
 interface ReadPage {
   page: LogEvent[]
   through: number
 }
 
 export interface Subscriptions extends SessionStreams {
-  /** Starts a subscription of an authorised session. Errors: those of the store. */
+  /** Starts a subscription for an authorized session. Errors: those of the store. */
   open(request: {
     id: number
     sink: SubscriptionSink
@@ -57,18 +57,21 @@ export interface Subscriptions extends SessionStreams {
     epoch: string
     start: StartPoint
   }): Promise<Subscription>
-  /** The reader has room again. */
+  /** Continues a paused replay. */
   resume(subscription: Subscription): void
   close(subscription: Subscription): void
-  /** Calls the observer for each subscription from now on. */
+  /** Calls the observer for each subscription that opens or ends from now on. */
   observe(observer: SubscriptionObserver): void
-  /** Compares the next part of the followed logs with their ends; all of them within `checkSteps` calls. */
+  /**
+   * Compares some of the followed logs with their ends in the store. `checkSteps` calls cover all
+   * of them.
+   */
   checkSome(): Promise<void>
 }
 
 export interface SubscriptionObserver {
   opened(subscription: Subscription): void
-  /** However it ended. */
+  /** Called once for each subscription, whatever the reason of the end. */
   ended(subscription: Subscription): void
 }
 
@@ -82,7 +85,10 @@ export interface SubscriptionsDependencies {
   checkSteps?: number
 }
 
-/** Streams of events: replay from the log, then live, without a hole or a double between the two (contract, section 4). */
+/**
+ * Streams events: first a replay from the log, then live. Each event is sent once (contract,
+ * section 4).
+ */
 export function createSubscriptions({
   events,
   bus,
@@ -93,7 +99,7 @@ export function createSubscriptions({
   checkSteps,
 }: SubscriptionsDependencies): Subscriptions {
   const feeds = createFeeds<Subscription>({ events, deliver, metrics, logger, checkSteps })
-  const ofSessions = createSessionStreams({
+  const sessionStreams = createSessionStreams({
     feeds,
     replay: (subscription) => void replay(subscription),
     sendNow: (subscription, event) => subscription.sink.event([subscription.id], encode(event, subscription.epoch)),
@@ -101,7 +107,7 @@ export function createSubscriptions({
     now,
   })
   const observers: SubscriptionObserver[] = []
-  /** The latest event of each feed in its encoded form, since many may read it. */
+  /** The event encoded last. All readers of a feed get the same encoded event. */
   let lastEncoded: { event: LogEvent; encoded: EncodedEvent } | undefined
 
   function encode(event: LogEvent, epoch: string): EncodedEvent {
@@ -115,7 +121,7 @@ export function createSubscriptions({
     if (subscription.mode === 'ended') return false
     subscription.mode = 'ended'
     feeds.leave(subscription.feed, subscription)
-    ofSessions.remove(subscription)
+    sessionStreams.remove(subscription)
     metrics.subscriptionsOpen.dec()
     for (const observer of observers) observer.ended(subscription)
     return true
@@ -127,7 +133,7 @@ export function createSubscriptions({
 
   async function replay(subscription: Subscription, known?: ReadPage) {
     try {
-      for (let bytes = 0, next = known; subscription.mode === 'replaying'; next = undefined) {
+      for (let chars = 0, next = known; subscription.mode === 'replaying'; next = undefined) {
         const { feed, sink } = subscription
         if (subscription.position >= feed.through) {
           subscription.mode = 'live'
@@ -142,11 +148,11 @@ export function createSubscriptions({
           return
         }
         for (const event of page) {
-          bytes += send(subscription, event)
-          if (endsSession(event.type) && concerns(event, subscription.session)) return end(subscription)
-          if (bytes >= replayBytes) break
+          chars += send(subscription, event)
+          if (endsSession(event.type) && isSentTo(event, subscription.session)) return end(subscription)
+          if (chars >= maxReplayChars) break
         }
-        if (bytes >= replayBytes) {
+        if (chars >= maxReplayChars) {
           subscription.mode = 'paused'
           sink.paused(subscription.id)
           return
@@ -166,10 +172,10 @@ export function createSubscriptions({
     return { page: await replayWindow.read(feed.conversationId, position), through }
   }
 
-  /** Sends one event of a replay if it is for the reader; its length. */
+  /** Sends an event of a replay, or skips it. Returns the number of characters sent. */
   function send(subscription: Subscription, event: LogEvent): number {
     subscription.position = event.sequence
-    if (!concerns(event, subscription.session)) {
+    if (!isSentTo(event, subscription.session)) {
       subscription.sink.advanced([subscription.id], event.sequence)
       return 0
     }
@@ -180,28 +186,28 @@ export function createSubscriptions({
   }
 
   function deliver(feed: Feed<Subscription>, event: LogEvent) {
-    const readers = new Map<SubscriptionSink, { heard: number[]; passed: number[] }>()
+    const readers = new Map<SubscriptionSink, { receiving: number[]; skipping: number[] }>()
     const ended: Subscription[] = []
     let epoch = ''
     for (const subscription of feed.members) {
-      // A position may be ahead of the feed for a moment, when it was given out by another process.
+      // Another process may have given out a position that is ahead of this feed.
       if (subscription.mode !== 'live' || subscription.isHeld || event.sequence <= subscription.position) continue
       subscription.position = event.sequence
       epoch = subscription.epoch
       let group = readers.get(subscription.sink)
       if (!group) {
-        group = { heard: [], passed: [] }
+        group = { receiving: [], skipping: [] }
         readers.set(subscription.sink, group)
       }
-      if (!concerns(event, subscription.session)) group.passed.push(subscription.id)
+      if (!isSentTo(event, subscription.session)) group.skipping.push(subscription.id)
       else {
-        group.heard.push(subscription.id)
+        group.receiving.push(subscription.id)
         if (endsSession(event.type)) ended.push(subscription)
       }
     }
-    for (const [sink, { heard, passed }] of readers) {
-      if (heard.length > 0) sink.event(heard, encode(event, epoch))
-      if (passed.length > 0) sink.advanced(passed, event.sequence)
+    for (const [sink, { receiving, skipping }] of readers) {
+      if (receiving.length > 0) sink.event(receiving, encode(event, epoch))
+      if (skipping.length > 0) sink.advanced(skipping, event.sequence)
     }
     for (const subscription of ended) end(subscription)
   }
@@ -209,11 +215,15 @@ export function createSubscriptions({
   bus.on('appended', feeds.appended)
   bus.on('advanced', (conversationId, { sequence }) => feeds.advanced(conversationId, sequence))
   bus.on('gap', () => {
-    feeds.check().catch((error: Error) => logger.warn({ reason: error.name }, 'check for missed events failed'))
+    feeds
+      .check()
+      .catch((error: Error) =>
+        logger.warn({ reason: error.name }, 'check for missed events failed; the next check repeats it'),
+      )
   })
 
   return {
-    ...ofSessions,
+    ...sessionStreams,
 
     async open({ id, sink, session, epoch, start }) {
       const subscription: Subscription = {
@@ -230,22 +240,22 @@ export function createSubscriptions({
       }
       const feed = await feeds.join(session.conversationId, subscription)
       subscription.feed = feed
-      ofSessions.add(subscription)
+      sessionStreams.add(subscription)
       metrics.subscriptionsOpen.inc()
       try {
         for (const observer of observers) observer.opened(subscription)
         const { through } = feed
-        const verdict = await replayWindow.judge(session.conversationId, { epoch, head: through, start })
-        if (verdict.state === 'ready') {
-          subscription.position = verdict.sequence
-          sink.opened(id, session, { epoch, sequence: verdict.sequence })
+        const decision = await replayWindow.resolveStart(session.conversationId, { epoch, head: through, start })
+        if (decision.state === 'ready') {
+          subscription.position = decision.sequence
+          sink.opened(id, session, { epoch, sequence: decision.sequence })
           subscription.isOpen = true
           subscription.ending?.(subscription)
-          void replay(subscription, verdict.page && { page: verdict.page, through })
+          void replay(subscription, decision.page && { page: decision.page, through })
         } else {
-          metrics.streamResets.inc({ reason: verdict.reason })
+          metrics.streamResets.inc({ reason: decision.reason })
           sink.opened(id, session, { epoch, sequence: feed.through })
-          sink.event([id], resetRequired(epoch, feed.through, verdict))
+          sink.event([id], resetRequired(epoch, feed.through, decision))
           end(subscription)
         }
       } catch (error) {
