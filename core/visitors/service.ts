@@ -13,7 +13,7 @@ import { createSessions, type Sessions } from './sessions.ts'
 import { createSubjects, type Subjects } from './subjects.ts'
 import { createVisitorAccess, type VisitorAccess } from './visitor-access.ts'
 
-/** Visitors: their sessions, grants and identity, and when their access ends. */
+/** Sessions, grants and identity of visitors, and the end of their access. */
 export interface VisitorService {
   visitorAccess: VisitorAccess
   sessions: Sessions
@@ -24,7 +24,7 @@ export interface VisitorService {
 }
 
 const checkEveryMs = 300
-/** Runs of the check in which every session with an open stream is read once. */
+/** Number of runs in which every session with an open stream is read once. */
 const checkSteps = 50
 const expiryEveryMs = 500
 
