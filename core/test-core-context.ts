@@ -7,7 +7,7 @@ import { workspaceSessionSecret } from '../test/support/workspace-session.ts'
 import { readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
 import { type Collections, type Database, openDatabase } from './database/database.ts'
-import type { SubscriptionSink } from './log/subscriptions.ts'
+import type { SubscriptionSink } from './log/stream-subscriptions.ts'
 import { interleavedDatabase } from './test-interleaving.ts'
 import type { SessionContent } from './visitors/session-content.ts'
 

@@ -1,6 +1,6 @@
 import type { Feeds } from './feeds.ts'
 import type { LogEvent, SessionEndType } from './model.ts'
-import type { Subscription } from './subscriptions.ts'
+import type { StreamSubscription } from './stream-subscriptions.ts'
 
 /** Pauses and ends all streams of a session on this core. */
 export interface SessionStreams {
@@ -19,32 +19,32 @@ export interface SessionStreams {
 }
 
 export interface SessionStreamIndex extends SessionStreams {
-  add(subscription: Subscription): void
-  remove(subscription: Subscription): void
+  add(subscription: StreamSubscription): void
+  remove(subscription: StreamSubscription): void
 }
 
-type Ending = (subscription: Subscription) => void
+type Ending = (subscription: StreamSubscription) => void
 
 export function createSessionStreams(dependencies: {
-  feeds: Pick<Feeds<Subscription>, 'advanced'>
+  feeds: Pick<Feeds<StreamSubscription>, 'advanced'>
   /** Replays the log from the position of the stream. */
-  replay: (subscription: Subscription) => void
-  sendNow: (subscription: Subscription, event: LogEvent) => void
-  end: (subscription: Subscription, error?: unknown) => void
+  replay: (subscription: StreamSubscription) => void
+  sendNow: (subscription: StreamSubscription, event: LogEvent) => void
+  end: (subscription: StreamSubscription, error?: unknown) => void
   now: () => number
 }): SessionStreamIndex {
   const { feeds, replay, sendNow, end, now } = dependencies
-  const bySession = new Map<string, Set<Subscription>>()
+  const bySession = new Map<string, Set<StreamSubscription>>()
 
   const ofSession = (sessionId: string) => [...(bySession.get(sessionId) ?? [])]
 
   /** Ends a stream now, or as soon as it is open. */
-  function endWhenOpen(subscription: Subscription, ending: Ending) {
+  function endWhenOpen(subscription: StreamSubscription, ending: Ending) {
     if (subscription.isOpen) ending(subscription)
     else subscription.ending = ending
   }
 
-  function continueStream(subscription: Subscription) {
+  function continueStream(subscription: StreamSubscription) {
     subscription.isHeld = false
     const { isOpen, mode, position, feed } = subscription
     if (!isOpen || mode !== 'live' || position >= feed.through) return

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { startTestCores, type TestCores } from '../test-core-context.ts'
 import { inTurn } from '../test-interleaving.ts'
-import type { Subscription } from './subscriptions.ts'
+import type { StreamSubscription } from './stream-subscriptions.ts'
 
 const database = testDatabase()
 let cores: TestCores
@@ -15,7 +15,7 @@ afterAll(() => cores.stop())
 /** A stream on another core, and the events that its sink received. */
 async function open(core: TestCores['core'], accessGrant: string, conversationId: string, afterSequence?: number) {
   const reader = { from: 0, sequences: [] as number[], types: [] as string[], closed: false }
-  let subscription: Subscription | undefined
+  let subscription: StreamSubscription | undefined
   const { session } = await cores.core.visitorAccess.authorize({ accessGrant, origin: 'https://shop.example' })
   const [conversation] = await cores.core.stores.conversations.find([conversationId])
   subscription = await core.subscriptions.open({

@@ -13,7 +13,7 @@ import type { TransientEventStore } from './transient-store.ts'
  * - Readers take the events after their position in order and do not expect the next number. A feed
  *   reads up to an announced end; if a read has no more events, there are none (`feeds.ts`). A
  *   replay skips transient events, continues to the feed's position and reports it with `advanced`
- *   (`subscriptions.ts`).
+ *   (`stream-subscriptions.ts`).
  * - The position of a removed event stays valid, because positions are compared and never looked up
  *   (`replay-window.ts`).
  */

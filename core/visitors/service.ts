@@ -1,4 +1,4 @@
-import { createRecurring, type Recurring } from '../concurrency/recurring.ts'
+import { createJob, type Job } from '../concurrency/job.ts'
 import { createIdsKey } from '../keys/ids-key.ts'
 import type { CoreKit } from '../kit.ts'
 import type { LogService } from '../log/service.ts'
@@ -20,7 +20,7 @@ export interface VisitorService {
   renewals: Renewals
   identification: Identification
   subjects: Subjects
-  jobs: Recurring[]
+  jobs: Job[]
 }
 
 const checkEveryMs = 300
@@ -81,8 +81,8 @@ export function createVisitorService(
     renewals: createRenewals({ ...shared, directory, grants }),
     identification: createIdentification({ ...shared, nonces: stores.nonces, subjects, assertions }),
     jobs: [
-      createRecurring({ name: 'check of sessions', everyMs: checkEveryMs, run: sessionWatch.checkSome, logger }),
-      createRecurring({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkDue, logger }),
+      createJob({ name: 'check of sessions', everyMs: checkEveryMs, run: sessionWatch.checkSome, logger }),
+      createJob({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkDue, logger }),
     ],
   }
 }

@@ -6,7 +6,7 @@ import { ServiceError, unavailable } from '../errors.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { SessionEndType } from '../log/model.ts'
 import { operationKeys } from '../log/operation-keys.ts'
-import type { Subscriptions } from '../log/subscriptions.ts'
+import type { StreamSubscriptions } from '../log/stream-subscriptions.ts'
 import type { Session } from './session-store.ts'
 import type { SessionEnd, VisitorAccess } from './visitor-access.ts'
 
@@ -46,9 +46,9 @@ interface Watched {
  * sent on them.
  */
 export function createSessionWatch(dependencies: {
-  access: Pick<VisitorAccess, 'endOf' | 'isStill'>
+  access: Pick<VisitorAccess, 'endOf' | 'isUnchanged'>
   log: EventLog
-  subscriptions: Omit<Subscriptions, 'open' | 'resume' | 'close' | 'checkSome'>
+  subscriptions: Omit<StreamSubscriptions, 'open' | 'resume' | 'close' | 'checkSome'>
   bus: Bus
   logger: Logger
   now: () => number
@@ -115,7 +115,7 @@ export function createSessionWatch(dependencies: {
     entry.streams += 1
     watched.set(sessionId, entry)
     // Its stream missed a wake-up between the authorization and now.
-    if (entry.isHeld || !access.isStill(session)) holdAndCheck(sessionId, entry)
+    if (entry.isHeld || !access.isUnchanged(session)) holdAndCheck(sessionId, entry)
   }
 
   function remove({ sessionId }: Session) {

@@ -23,9 +23,9 @@ describe('an authorized session', () => {
   it('is unchanged until this core learns of a change on any core', async () => {
     for (const core of [here, there]) {
       const session = await seen(core)
-      expect(core.visitorAccess.isStill(session)).toBe(true)
+      expect(core.visitorAccess.isUnchanged(session)).toBe(true)
       await here.sessions.revoke(session.sessionId, undefined)
-      await until('the change is known', () => !core.visitorAccess.isStill(session))
+      await until('the change is known', () => !core.visitorAccess.isUnchanged(session))
     }
   })
 
@@ -44,7 +44,7 @@ describe('an authorized session', () => {
   it('is changed once its connection is disabled', async () => {
     const session = await seen(here)
     await there.workspaces.setConnectionStatus(session.connectionId, 'disabled', undefined)
-    await until('the change is known', () => !here.visitorAccess.isStill(session))
+    await until('the change is known', () => !here.visitorAccess.isUnchanged(session))
     await there.workspaces.setConnectionStatus(session.connectionId, 'enabled', undefined)
   })
 })

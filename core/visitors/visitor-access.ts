@@ -31,7 +31,7 @@ export interface VisitorAccess {
    */
   authorize(credentials: VisitorCredentials, options?: { resumed?: boolean; closedToo?: boolean }): Promise<Visitor>
   /** Whether the cached state of an authorized session is unchanged. Does not read the store. */
-  isStill(session: Session): boolean
+  isUnchanged(session: Session): boolean
   /**
    * Reads from the store whether requests of a session are refused. `end`: the session has ended
    * for good. `refused`: its site refuses it, which an operator can undo. Without `grantExpiresAt`
@@ -109,7 +109,7 @@ export function createVisitorAccess({
       return visitor
     },
 
-    isStill(session) {
+    isUnchanged(session) {
       const { sessionId, connectionId, publicSiteKey } = session
       return (
         directory.sessions.peek(sessionId) === session &&

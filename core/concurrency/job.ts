@@ -1,19 +1,19 @@
 import type { Logger } from 'pino'
 
-export interface Recurring {
+export interface Job {
   start(): void
   /** Resolves when the run under way, if any, has ended. */
   stop(): Promise<void>
 }
 
 /** Runs work periodically, one run at a time. The pause varies at random by up to a fifth. */
-export function createRecurring(options: {
+export function createJob(options: {
   name: string
   everyMs: number
   run: () => Promise<unknown>
   logger: Logger
   random?: () => number
-}): Recurring {
+}): Job {
   const { name, everyMs, run, logger, random = Math.random } = options
   let timer: NodeJS.Timeout | undefined
   let running: Promise<unknown> = Promise.resolve()

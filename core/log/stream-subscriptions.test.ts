@@ -14,7 +14,7 @@ import type { LogEvent } from './model.ts'
 import { operationKeys } from './operation-keys.ts'
 import { createReplayWindow, type StartPoint } from './replay-window.ts'
 import type { EncodedEvent } from './stream-events.ts'
-import { createSubscriptions, type Subscription, type SubscriptionSink } from './subscriptions.ts'
+import { createStreamSubscriptions, type StreamSubscription, type SubscriptionSink } from './stream-subscriptions.ts'
 
 const { uri, name } = testDatabase()
 const logger = pino({ level: 'silent' })
@@ -33,7 +33,7 @@ const windowEvents = 20
 /** The streams of one core, and a second writer whose hints may get lost. */
 function createStreams({ now = Date.now, maxEvents = windowEvents }: { now?: () => number; maxEvents?: number } = {}) {
   const bus = createBus()
-  const subscriptions = createSubscriptions({
+  const subscriptions = createStreamSubscriptions({
     events: store,
     bus,
     replayWindow: createReplayWindow(store, { maxEvents, maxAge: 3600 }, now),
@@ -50,7 +50,7 @@ interface Reader {
   opened: number | undefined
   ended: boolean
   paused: number
-  subscription: Subscription | undefined
+  subscription: StreamSubscription | undefined
 }
 
 async function read(

@@ -20,12 +20,12 @@ export interface SubscriptionSink {
   closed(subscriptionId: number, error?: unknown): void
 }
 
-export interface Subscription {
+export interface StreamSubscription {
   readonly id: number
   readonly sink: SubscriptionSink
   readonly session: Session
   readonly epoch: string
-  feed: Feed<Subscription>
+  feed: Feed<StreamSubscription>
   /** Every event up to this sequence was sent or skipped. */
   position: number
   /** `live` receives events from the feed; `replaying` reads the log until it has caught up. */
@@ -36,7 +36,7 @@ export interface Subscription {
   /** Nothing is sent until the state of the session is known. */
   isHeld: boolean
   /** Set when the session ended before the subscription was open: ends it once it is open. */
-  ending?: (subscription: Subscription) => void
+  ending?: (subscription: StreamSubscription) => void
 }
 
 /** Number of characters after which a replay waits for the reader. */
@@ -48,7 +48,7 @@ interface ReadPage {
   through: number
 }
 
-export interface Subscriptions extends SessionStreams {
+export interface StreamSubscriptions extends SessionStreams {
   /** Starts a subscription for an authorized session. Errors: those of the store. */
   open(request: {
     id: number
@@ -56,10 +56,10 @@ export interface Subscriptions extends SessionStreams {
     session: Session
     epoch: string
     start: StartPoint
-  }): Promise<Subscription>
+  }): Promise<StreamSubscription>
   /** Continues a paused replay. */
-  resume(subscription: Subscription): void
-  close(subscription: Subscription): void
+  resume(subscription: StreamSubscription): void
+  close(subscription: StreamSubscription): void
   /** Calls the observer for each subscription that opens or ends from now on. */
   observe(observer: SubscriptionObserver): void
   /**
@@ -70,12 +70,12 @@ export interface Subscriptions extends SessionStreams {
 }
 
 export interface SubscriptionObserver {
-  opened(subscription: Subscription): void
+  opened(subscription: StreamSubscription): void
   /** Called once for each subscription, whatever the reason of the end. */
-  ended(subscription: Subscription): void
+  ended(subscription: StreamSubscription): void
 }
 
-export interface SubscriptionsDependencies {
+export interface StreamSubscriptionsDependencies {
   events: Pick<EventStore, 'ends' | 'readManyAfter'>
   bus: Bus
   replayWindow: ReplayWindow
@@ -89,7 +89,7 @@ export interface SubscriptionsDependencies {
  * Streams events: first a replay from the log, then live. Each event is sent once (contract,
  * section 4).
  */
-export function createSubscriptions({
+export function createStreamSubscriptions({
   events,
   bus,
   replayWindow,
@@ -97,8 +97,8 @@ export function createSubscriptions({
   logger,
   now = Date.now,
   checkSteps,
-}: SubscriptionsDependencies): Subscriptions {
-  const feeds = createFeeds<Subscription>({ events, deliver, metrics, logger, checkSteps })
+}: StreamSubscriptionsDependencies): StreamSubscriptions {
+  const feeds = createFeeds<StreamSubscription>({ events, deliver, metrics, logger, checkSteps })
   const sessionStreams = createSessionStreams({
     feeds,
     replay: (subscription) => void replay(subscription),
@@ -117,7 +117,7 @@ export function createSubscriptions({
     return lastEncoded.encoded
   }
 
-  function close(subscription: Subscription): boolean {
+  function close(subscription: StreamSubscription): boolean {
     if (subscription.mode === 'ended') return false
     subscription.mode = 'ended'
     feeds.leave(subscription.feed, subscription)
@@ -127,11 +127,11 @@ export function createSubscriptions({
     return true
   }
 
-  function end(subscription: Subscription, error?: unknown) {
+  function end(subscription: StreamSubscription, error?: unknown) {
     if (close(subscription)) subscription.sink.closed(subscription.id, error)
   }
 
-  async function replay(subscription: Subscription, known?: ReadPage) {
+  async function replay(subscription: StreamSubscription, known?: ReadPage) {
     try {
       for (let chars = 0, next = known; subscription.mode === 'replaying'; next = undefined) {
         const { feed, sink } = subscription
@@ -167,13 +167,13 @@ export function createSubscriptions({
     }
   }
 
-  async function read({ feed, position }: Subscription): Promise<ReadPage> {
+  async function read({ feed, position }: StreamSubscription): Promise<ReadPage> {
     const { through } = feed
     return { page: await replayWindow.read(feed.conversationId, position), through }
   }
 
   /** Sends an event of a replay, or skips it. Returns the number of characters sent. */
-  function send(subscription: Subscription, event: LogEvent): number {
+  function send(subscription: StreamSubscription, event: LogEvent): number {
     subscription.position = event.sequence
     if (!isSentTo(event, subscription.session)) {
       subscription.sink.advanced([subscription.id], event.sequence)
@@ -185,9 +185,9 @@ export function createSubscriptions({
     return encoded.json.length
   }
 
-  function deliver(feed: Feed<Subscription>, event: LogEvent) {
+  function deliver(feed: Feed<StreamSubscription>, event: LogEvent) {
     const readers = new Map<SubscriptionSink, { receiving: number[]; skipping: number[] }>()
-    const ended: Subscription[] = []
+    const ended: StreamSubscription[] = []
     let epoch = ''
     for (const subscription of feed.members) {
       // Another process may have given out a position that is ahead of this feed.
@@ -215,18 +215,14 @@ export function createSubscriptions({
   bus.on('appended', feeds.appended)
   bus.on('advanced', (conversationId, { sequence }) => feeds.advanced(conversationId, sequence))
   bus.on('gap', () => {
-    feeds
-      .check()
-      .catch((error: Error) =>
-        logger.warn({ reason: error.name }, 'check for missed events failed; the next check repeats it'),
-      )
+    feeds.check().catch((error: Error) => logger.warn({ reason: error.name }, 'check of event logs failed; will retry'))
   })
 
   return {
     ...sessionStreams,
 
     async open({ id, sink, session, epoch, start }) {
-      const subscription: Subscription = {
+      const subscription: StreamSubscription = {
         id,
         sink,
         session,
