@@ -64,7 +64,7 @@ export interface LogEvent {
   sessionId?: string
   /** Key of the operation that made the event; unique in the conversation. */
   operationKey?: OperationKey
-  /** Hash of the operation's input. It tells a repeat from a conflict. */
+  /** Hash of the operation's input. It distinguishes a repeat from a conflict. */
   inputHash?: string
   message?: Message
   /** Present state of the message. The event on the streams never changes. */
