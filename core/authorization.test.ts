@@ -13,8 +13,8 @@ import { site, startTestCores, type TestCores } from './test-core-context.ts'
 import { call, requests, servedMethods, type Things, thingsOf } from './test-operator-calls.ts'
 import { operatorScopes } from './workspaces/operator-scopes.ts'
 
-/** What nobody does who is bound to one workspace. */
-const overAll = ['WorkspaceService.CreateWorkspace', 'WorkspaceService.ListWorkspaces']
+/** Methods that a token of one workspace cannot call. */
+const globalMethods = ['WorkspaceService.CreateWorkspace', 'WorkspaceService.ListWorkspaces']
 
 const all = [...operatorScopes, 'visitors:act', 'deliveries:work'].join(' ')
 const methods = servedMethods()
@@ -24,7 +24,7 @@ const { uri, name } = testDatabase()
 let cores: TestCores
 let things: Things
 let visitorGrant: string
-/** Another workspace, with an operator of its own. */
+/** Id of another workspace. */
 let elsewhere: string
 
 beforeAll(async () => {
@@ -33,7 +33,7 @@ beforeAll(async () => {
   visitorGrant = session.accessGrant
   things = await thingsOf(cores, session.sessionId, session.conversationId)
   elsewhere = (await cores.core.workspaces.createWorkspace('Elsewhere')).workspaceId
-  await untilNothingMoves()
+  await untilQuiet()
 })
 afterAll(() => cores.stop())
 
@@ -42,8 +42,8 @@ const session = async (claims: object = {}, more: object = {}) =>
   bearer(await signWorkspaceSession({ claims: { wid: things.workspaceId, scope: all, ...claims }, ...more }))
 const seconds = () => Math.floor(Date.now() / 1000)
 
-/** What is written of anybody, each document as a hash, but for the notes that cores leave each other. */
-async function everything(): Promise<Record<string, string>> {
+/** Hashes of all stored documents except wake-ups. */
+async function documentHashes(): Promise<Record<string, string>> {
   const { wakeups: _, ...collections } = cores.core.database.collections
   const documents = await Promise.all(
     Object.entries(collections).map(async ([name, collection]) =>
@@ -56,27 +56,27 @@ async function everything(): Promise<Record<string, string>> {
   return Object.fromEntries(documents.flat())
 }
 
-/** Whatever follows by itself from what was made has followed. */
-async function untilNothingMoves() {
+/** Waits until background work changes no document. */
+async function untilQuiet() {
   await cores.core.inbox.noted()
-  let before = await everything()
-  await until('nothing moves', async () => {
+  let before = await documentHashes()
+  await until('no document changes', async () => {
     await delay(500)
-    const now = await everything()
-    const still = JSON.stringify(now) === JSON.stringify(before)
+    const now = await documentHashes()
+    const isQuiet = JSON.stringify(now) === JSON.stringify(before)
     before = now
-    return still
+    return isQuiet
   })
 }
 
 describe('the scopes', () => {
-  it.each(methods)('of %s is one that operators may hold, or the service’s own', (_, method) => {
+  it.each(methods)('include the scope of %s, for operators or for the service itself', (_, method) => {
     const own = ['visitors:act', 'deliveries:work']
     expect([...operatorScopes, ...own]).toContain(getOption(method, scope))
     for (const each of own) expect(operatorScopes).not.toContain(each)
   })
 
-  it('are all in use', () => {
+  it('are all used by a method', () => {
     expect(new Set(methods.map(([, method]) => getOption(method, scope)))).toEqual(
       new Set([...operatorScopes, 'visitors:act', 'deliveries:work']),
     )
@@ -88,17 +88,17 @@ describe.each(methods)('%s', (named, method) => {
 
   it.each<[string, () => Promise<string | undefined>]>([
     ['without a token', async () => undefined],
-    ['with an empty one', async () => 'Bearer '],
+    ['with an empty token', async () => 'Bearer '],
     ['with another scheme', async () => `Basic ${Buffer.from('operator:secret').toString('base64')}`],
-    ['with garbage', async () => 'Bearer a.b.c'],
+    ['with a malformed token', async () => 'Bearer a.b.c'],
     ['with a visitor’s access grant', async () => bearer(visitorGrant)],
-    ['with a session that has ended', () => session({ exp: seconds() - 31 })],
-    ['with a session without an end', () => session({ exp: undefined })],
+    ['with an expired session', () => session({ exp: seconds() - 31 })],
+    ['with a session without exp', () => session({ exp: undefined })],
     ['with a session for another audience', () => session({ aud: 'service.widget.public-api' })],
     ['with a session of another key', () => session({}, { key: new Uint8Array(32).fill(5) })],
     ['with a session without a workspace', () => session({ wid: undefined })],
     [
-      'with a service token that has ended',
+      'with an expired service token',
       async () =>
         bearer(await cores.core.access.issue({ subject: 'test', scopes: [getOption(method, scope)], lifetime: -1 })),
     ],
@@ -106,7 +106,7 @@ describe.each(methods)('%s', (named, method) => {
     expect(await call(cores, method, request(), await authorization())).toBe('Unauthenticated Unauthenticated')
   })
 
-  it('is PermissionDenied with the scopes of everything else', async () => {
+  it('is PermissionDenied with all scopes except its own', async () => {
     const others = all.split(' ').filter((each) => each !== getOption(method, scope))
     const service = bearer(await cores.core.access.issue({ subject: 'test', scopes: others }))
     for (const authorization of [await session({ scope: others.join(' ') }), await session({ scope: '' }), service])
@@ -114,28 +114,28 @@ describe.each(methods)('%s', (named, method) => {
   })
 
   if (!isOperators(method)) {
-    it('is PermissionDenied to an operator, whatever the session claims', async () => {
+    it('is PermissionDenied for an operator, whatever the session claims', async () => {
       expect(await call(cores, method, request(), await session())).toBe('PermissionDenied PermissionDenied')
     })
     return
   }
 
-  it('is known to this test', () => {
+  it('has a request in this test', () => {
     expect(Object.keys(requests)).toContain(named)
   })
 
-  it('shows and changes nothing of another workspace', async () => {
-    const before = await everything()
+  it('neither reads nor changes another workspace', async () => {
+    const before = await documentHashes()
     const answer = await call(cores, method, request(), await session({ wid: elsewhere }))
-    const refusal = overAll.includes(named) ? /^PermissionDenied PermissionDenied$/ : /^NotFound \w+$/
+    const refusal = globalMethods.includes(named) ? /^PermissionDenied PermissionDenied$/ : /^NotFound \w+$/
     expect(answer).toMatch(refusal)
-    expect(await everything()).toEqual(before)
+    expect(await documentHashes()).toEqual(before)
   })
 })
 
-describe('an operator who names no workspace', () => {
+describe('an operator without a workspace in the request', () => {
   it.each(['ListConversations', 'ListLeads', 'ListDeliveries', 'ListSubscriptions', 'ListInstallations'])(
-    'is shown by %s what is in their own',
+    'gets the data of the own workspace from %s',
     async (name) => {
       const [, method] = methods.find(([named]) => named.endsWith(`.${name}`))!
       const listed = async (wid: string) => {
@@ -150,23 +150,23 @@ describe('an operator who names no workspace', () => {
   )
 })
 
-// After those, since what is done here goes on by itself.
+// Last, because the effects of these calls continue in the background.
 describe.each(methods.filter(([, method]) => isOperators(method)))('%s', (named, method) => {
-  it('is open to the workspace’s own operator', async () => {
+  it('is allowed for an operator of the workspace', async () => {
     const fresh = await cores.newSession()
     const own = await thingsOf(cores, fresh.sessionId, fresh.conversationId)
     const answer = await call(cores, method, requests[named]!(own), await session())
-    if (overAll.includes(named)) expect(answer).toBe('PermissionDenied PermissionDenied')
-    // A command that is no screenshot has none.
+    if (globalMethods.includes(named)) expect(answer).toBe('PermissionDenied PermissionDenied')
+    // A navigation has no screenshot.
     else if (named === 'CommandService.GetScreenshot') expect(answer).toMatch(/^NotFound/)
-    // It has just been made and waits for its worker.
+    // The attempt is new and waits for a worker.
     else if (named === 'LeadService.RetryDeliveryAttempt') expect(answer).toBe('FailedPrecondition AttemptNotRetryable')
     else expect(answer).toBe('ok')
   })
 })
 
 describe('a visitor’s route', () => {
-  it('takes no workspace session for a grant', async () => {
+  it('rejects a workspace session as an access grant', async () => {
     const service = bearer(await cores.core.access.issue({ subject: 'gateway', scopes: ['visitors:act'] }))
     const accessGrant = (await session()).slice('Bearer '.length)
     const credentials = { accessGrant, origin: site }
@@ -182,8 +182,8 @@ describe('a visitor’s route', () => {
   })
 })
 
-describe('what an operator watches', () => {
-  it('ends with the session', async () => {
+describe('a stream of an operator', () => {
+  it('ends when the session expires', async () => {
     const [, method] = methods.find(([named]) => named === 'MessagingService.WatchConversations')!
     const headers = new Headers({ authorization: await session({ exp: seconds() + 2 }) })
     const input = (async function* () {

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { readCoreConfig, SettingError } from './config.ts'
 
 describe('the settings of deliveries', () => {
-  it('let a lease be shorter than the longest attempt, since a living worker renews it, but not shorter than a second', () => {
+  it('allow a lease shorter than the attempt deadline, but not shorter than a second', () => {
     const lease = (DELIVERY_LEASE_MS: string) => readCoreConfig({ DELIVERY_LEASE_MS }).DELIVERY_LEASE_MS
     expect(lease('1000')).toBe(1000)
     expect(() => lease('999')).toThrow(SettingError)
     expect(readCoreConfig({})).toMatchObject({ DELIVERY_ATTEMPT_DEADLINE_MS: 10_000, DELIVERY_LEASE_MS: 5_000 })
   })
 
-  it('name no range that is none, and never its text', () => {
+  it('reject invalid address ranges without their text in the message', () => {
     expect(readCoreConfig({ DELIVERY_ALLOWED_CIDRS: '10.1.0.0/16, fd00:1::/32' })).toBeDefined()
     for (const wrong of ['192.168.77.1/16', '192.168.77.0', 'secret', '192.168.0.0/16,secret']) {
       expect(() => readCoreConfig({ DELIVERY_ALLOWED_CIDRS: wrong })).toThrow(SettingError)

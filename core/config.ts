@@ -3,24 +3,26 @@ import Type, { type Static } from 'typebox'
 import { createAddressCheck } from '../platform/addresses/addresses.ts'
 import { metricsSettings } from '../platform/observability/config.ts'
 
-/** The core's settings: environment variables, with their defaults. docs/settings.md is checked against it. */
+/**
+ * Settings of the core: environment variables with defaults. A test checks docs/settings.md against
+ * it.
+ */
 export const coreSettings = Type.Object({
   CORE_HOST: Type.String({ default: '', description: 'Address to listen on; empty for all.' }),
   CORE_PORT: Type.Integer({ default: 8090, minimum: 1, maximum: 65535, description: 'Port of the internal services.' }),
   CALLS_MAX: Type.Integer({
     default: 5000,
     minimum: 10,
-    description: 'Calls that may be under way, those with a stream apart; beyond it 503.',
+    description: 'Maximum number of concurrent calls without streams; further calls get 503.',
   }),
   CORE_TLS_CERT: Type.String({
     default: '',
-    description:
-      'File with the certificate (PEM) for TLS on that port; without it there is none. Read again when it changes.',
+    description: 'File with the certificate (PEM) for TLS on that port; empty for no TLS. Reloaded when it changes.',
   }),
   CORE_TLS_KEY: Type.String({ default: '', description: 'File with its key (PEM).' }),
   CORE_TLS_CA: Type.String({
     default: '',
-    description: 'File with the authorities (PEM) whose certificates callers must show; without it they need none.',
+    description: 'File with the authorities (PEM) for client certificates; empty if callers need no certificate.',
   }),
   DATA_DIR: Type.String({
     default: '.data',
@@ -39,18 +41,18 @@ export const coreSettings = Type.Object({
   MONGODB_TIMEOUT_MS: Type.Integer({
     default: 5000,
     minimum: 100,
-    description: 'Longest time for one call of the database.',
+    description: 'Time limit for one database call.',
   }),
   MONGODB_START_TIMEOUT_MS: Type.Integer({
     default: 60000,
     minimum: 0,
     maximum: 3600000,
-    description: 'How long a core that starts waits for a database that is out of reach or too slow.',
+    description: 'How long a starting core waits for an unreachable or slow database.',
   }),
   MIGRATE_AT_START: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'on',
     description:
-      'Whether a core makes the indexes that are missing and runs migrations when it starts; `off`: it refuses a database that is behind until `npm run migrate` has run.',
+      'Whether a core creates missing indexes and runs migrations at its start. With `off` it does not start before `npm run migrate` has run.',
   }),
   SECRET_KEYS: Type.String({
     default: '',
@@ -67,46 +69,46 @@ export const coreSettings = Type.Object({
     default: '',
     pattern: '^$|^https://[^/?#@\\s]+([/?#]\\S*)?$|^http://(localhost|127\\.0\\.0\\.1|\\[::1\\])(:\\d+)?([/?#]\\S*)?$',
     description:
-      'Key set (JWKS) of whoever signs workspace sessions with RS256, ES256 or EdDSA: an https URL, or http on this machine.',
+      'Key set (JWKS) for workspace sessions signed with RS256, ES256 or EdDSA: an https URL, or http on this machine.',
   }),
   WORKSPACE_SESSION_JWKS_TIMEOUT_MS: Type.Integer({
     default: 3000,
     minimum: 100,
     maximum: 30000,
-    description: 'Longest wait for that key set.',
+    description: 'Time limit for loading that key set.',
   }),
   WORKSPACE_SESSION_JWKS_FRESH_SECONDS: Type.Integer({
     default: 600,
     minimum: 1,
     maximum: 86400,
-    description: 'How long the key set is used without asking again.',
+    description: 'How long the key set is cached.',
   }),
   WORKSPACE_SESSION_ISSUER: Type.String({
     default: '',
     maxLength: 512,
-    description: '`iss` that workspace sessions must bear; empty for any.',
+    description: 'Required `iss` of workspace sessions; empty for any.',
   }),
-  NODE_ENV: Type.String({ default: 'development', description: '`production` takes no generated secret.' }),
+  NODE_ENV: Type.String({ default: 'development', description: '`production` does not use generated secrets.' }),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
-    { default: 'info', description: 'Least severe log lines to write.' },
+    { default: 'info', description: 'Minimum level of log lines.' },
   ),
   ...metricsSettings,
   GRANT_LIFETIME_SECONDS: Type.Integer({
     default: 900,
     minimum: 2,
     maximum: 86400,
-    description: 'Life of an access grant.',
+    description: 'Lifetime of an access grant.',
   }),
   SESSION_LIFETIME_SECONDS: Type.Integer({
     default: 86400,
     minimum: 2,
-    description: 'Longest life of a session, however often renewed.',
+    description: 'Maximum lifetime of a session, including renewals.',
   }),
   SESSION_CREATION_REPEAT_SECONDS: Type.Integer({
     default: 600,
     minimum: 1,
-    description: 'How long a repeated session creation gets the same answer.',
+    description: 'How long a repeated session creation returns the same response.',
   }),
   IDEMPOTENCY_RETENTION_SECONDS: Type.Integer({
     default: 86400,
@@ -117,63 +119,67 @@ export const coreSettings = Type.Object({
     default: 4000,
     minimum: 1,
     maximum: 100000,
-    description: 'Longest message, in code points; the gateways have the same setting.',
+    description: 'Maximum length of a message in code points; the gateways have the same setting.',
   }),
   PAGE_CONTEXT_MAX_BYTES: Type.Integer({
     default: 4096,
     minimum: 256,
     maximum: 1000000,
-    description: 'Largest page context that is kept.',
+    description: 'Maximum size of a stored page context.',
   }),
   IDENTITY_ASSERTION_LIFETIME_SECONDS: Type.Integer({
     default: 300,
     minimum: 1,
     maximum: 86400,
-    description: 'Longest life of an identity assertion.',
+    description: 'Maximum lifetime of an identity assertion.',
   }),
   IDENTITY_CLOCK_SKEW_SECONDS: Type.Integer({
     default: 30,
     minimum: 0,
     maximum: 3600,
-    description: 'How far the clock of a host that signs identity assertions may be off.',
+    description: 'Allowed clock difference of hosts that sign identity assertions.',
   }),
   IDENTITY_CONTEXT_MAX_KEYS: Type.Integer({
     default: 10,
     minimum: 0,
-    description: 'Most entries in the context of an identity assertion.',
+    description: 'Maximum number of entries in the context of an identity assertion.',
   }),
   IDENTITY_CONTEXT_MAX_BYTES: Type.Integer({
     default: 1024,
     minimum: 2,
-    description: 'Largest context of an identity assertion.',
+    description: 'Maximum size of the context of an identity assertion.',
   }),
   HISTORY_PAGE_MAX: Type.Integer({
     default: 100,
     minimum: 1,
     maximum: 1000,
-    description: 'Most messages in a page of history; the gateways have the same setting.',
+    description: 'Maximum number of messages in a page of history; the gateways have the same setting.',
   }),
   HISTORY_PAGE_DEFAULT: Type.Integer({
     default: 50,
     minimum: 1,
-    description: 'Messages in a page where no limit is given.',
+    description: 'Messages in a page of history without a limit in the request.',
   }),
-  REPLAY_WINDOW_EVENTS: Type.Integer({ default: 1000, minimum: 1, description: 'Most events that a stream replays.' }),
+  REPLAY_WINDOW_EVENTS: Type.Integer({
+    default: 1000,
+    minimum: 1,
+    description: 'Maximum number of events that a stream replays.',
+  }),
   REPLAY_WINDOW_SECONDS: Type.Integer({
     default: 86400,
     minimum: 1,
-    description: 'Oldest event that a stream replays.',
+    description: 'Maximum age of events that a stream replays.',
   }),
   TYPING_SECONDS: Type.Integer({
     default: 8,
     minimum: 1,
     maximum: 60,
-    description: 'After how long a start of typing ends by itself.',
+    description: 'Time after which typing ends without another event.',
   }),
   TRANSIENT_EVENT_SECONDS: Type.Integer({
     default: 3600,
     minimum: 60,
-    description: 'How long events that are never replayed (typing) stay in the log at least.',
+    description: 'Minimum time that events without replay (typing) stay in the log.',
   }),
   TRANSIENT_SWEEP_SECONDS: Type.Integer({
     default: 60,
@@ -183,12 +189,12 @@ export const coreSettings = Type.Object({
   INBOX_QUEUE_MAX: Type.Integer({
     default: 1000,
     minimum: 1,
-    description: 'Most unread frames of a watched inbox before the watcher is ended.',
+    description: 'Maximum number of unread frames of an inbox stream before the core ends it.',
   }),
   SCREENSHOT_MAX_BYTES: Type.Integer({
     default: 5242880,
     minimum: 1024,
-    description: 'Largest screenshot; the gateways have the same setting.',
+    description: 'Maximum size of a screenshot; the gateways have the same setting.',
   }),
   COMMAND_LIFETIME_SECONDS: Type.Integer({
     default: 120,
@@ -205,20 +211,19 @@ export const coreSettings = Type.Object({
     default: 4,
     minimum: 1,
     maximum: 100,
-    description: 'Uploads of one screenshot that may be under way at once.',
+    description: 'Maximum number of concurrent uploads of one screenshot.',
   }),
   DELIVERY_ATTEMPT_DEADLINE_MS: Type.Integer({
     default: 10000,
     minimum: 100,
     maximum: 300000,
-    description: 'Longest time for one delivery attempt: DNS, connect, TLS, headers and body together.',
+    description: 'Time limit for one delivery attempt: DNS, connect, TLS, headers and body together.',
   }),
   DELIVERY_LEASE_MS: Type.Integer({
     default: 5000,
     minimum: 1000,
     maximum: 600000,
-    description:
-      'How long a claimed delivery is its worker’s alone without word from it; a living worker renews its claims.',
+    description: 'How long a lease of a delivery lasts; its worker renews it.',
   }),
   DELIVERY_RETENTION_DAYS: Type.Integer({
     default: 90,
@@ -228,18 +233,18 @@ export const coreSettings = Type.Object({
   DELIVERY_ALLOWED_CIDRS: Type.String({
     default: '',
     description:
-      'Ranges that destinations may be in although they are not public, separated by commas: `10.1.0.0/16,fd00:1::/32`. The workers have the same setting.',
+      'Non-public address ranges that destinations may use, separated by commas: `10.1.0.0/16,fd00:1::/32`. The workers have the same setting.',
   }),
   WEBHOOK_BODY_MAX_BYTES: Type.Integer({
     default: 65536,
     minimum: 256,
     maximum: 1048576,
-    description: 'Largest body that is delivered to a destination.',
+    description: 'Maximum size of a body sent to a destination.',
   }),
   OUTBOX_MAX: Type.Integer({
     default: 50,
     minimum: 1,
-    description: 'Messages that a browser holds while it cannot send.',
+    description: 'Maximum number of messages that a browser queues while it cannot send.',
   }),
   HEARTBEAT_SECONDS: Type.Integer({
     default: 15,
@@ -250,29 +255,32 @@ export const coreSettings = Type.Object({
   RECONNECT_MIN_MS: Type.Integer({
     default: 500,
     minimum: 1,
-    description: 'Shortest pause before a browser reconnects.',
+    description: 'Minimum pause before a browser reconnects.',
   }),
   RECONNECT_MAX_MS: Type.Integer({
     default: 20000,
     minimum: 1,
-    description: 'Longest pause before a browser reconnects.',
+    description: 'Maximum pause before a browser reconnects.',
   }),
 })
 
 export type CoreConfig = Static<typeof coreSettings>
 
-/** A setting is missing or not allowed. The message names the setting and what is allowed, never its value. */
+/**
+ * A setting is missing or invalid. The message has the name and the allowed values, never the
+ * value.
+ */
 export class SettingError extends Error {
   override readonly name = 'SettingError'
 }
 
-/** Reads and checks the settings; empty ones count as left out. Errors: `SettingError`. */
+/** Reads and checks the settings. An empty variable counts as not set. Errors: `SettingError`. */
 export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig {
   const data = Object.fromEntries(
     Object.entries(env).filter(([name, value]) => name in coreSettings.properties && value),
   )
   try {
-    return checkTogether(envSchema<CoreConfig>({ schema: coreSettings, data, env: false }))
+    return checkCombinations(envSchema<CoreConfig>({ schema: coreSettings, data, env: false }))
   } catch (error) {
     const { errors } = error as { errors?: { instancePath: string }[] }
     if (errors === undefined) throw error
@@ -281,7 +289,7 @@ export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig
   }
 }
 
-function checkTogether(config: CoreConfig): CoreConfig {
+function checkCombinations(config: CoreConfig): CoreConfig {
   if ((config.CORE_TLS_CERT === '') !== (config.CORE_TLS_KEY === ''))
     throw new SettingError('CORE_TLS_CERT and CORE_TLS_KEY are needed together')
   if (config.CORE_TLS_CA && !config.CORE_TLS_CERT) throw new SettingError('CORE_TLS_CA needs CORE_TLS_CERT')
@@ -309,6 +317,6 @@ function allowed(name: keyof CoreConfig): string {
     anyOf?: { const: string }[]
   }
   if (anyOf) return `must be one of ${anyOf.map((literal) => literal.const).join(', ')}`
-  if (type !== 'integer') return `is not as it must be: ${description}`
+  if (type !== 'integer') return `is invalid: ${description}`
   return `must be a whole number${minimum === undefined ? '' : `, ${minimum} or more`}${maximum === undefined ? '' : `, ${maximum} at most`}`
 }

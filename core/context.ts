@@ -19,7 +19,7 @@ import { type Access, createAccess } from './rpc/access.ts'
 import { createVisitorService, type VisitorService } from './visitors/service.ts'
 import { createWorkspaceService, type WorkspaceService } from './workspaces/service.ts'
 
-/** Everything that the services of one core process share. */
+/** Shared by all services of one core process. */
 export interface CoreContext
   extends CoreKit,
     Omit<LogService, 'jobs'>,
@@ -31,7 +31,7 @@ export interface CoreContext
     Omit<PrivacyService, 'jobs'> {
   database: Database
   access: Access
-  /** Starts following the other processes. */
+  /** Starts the jobs and follows the wake-ups of other processes. */
   start(): void
   /** Finishes the work under way, then closes the database. */
   stop(): Promise<void>
@@ -41,14 +41,17 @@ export interface CoreDependencies
   extends Pick<CoreKit, 'config' | 'logger'>,
     Partial<Pick<CoreKit, 'metrics' | 'now' | 'random'>> {
   secretKeys: [SecretKey, ...SecretKey[]]
-  /** HS256 keys of workspace sessions; none are accepted without any, unless the settings name a key set. */
+  /**
+   * HS256 keys of workspace sessions. If empty, only the key set of the settings can verify
+   * sessions.
+   */
   workspaceSessionSecrets?: Uint8Array[]
   database: Database
-  /** Left out: by the settings and the name service. */
+  /** Default: checks destinations by the settings and DNS. */
   isAllowedDestination?: IsAllowedDestination
 }
 
-/** Makes the modules of a core, each from those before it. */
+/** Creates the modules of a core in the order of their dependencies. */
 export function createCoreContext({
   config,
   secretKeys,

@@ -6,7 +6,7 @@ import { startCore } from './core.ts'
 const logger = pino({ level: 'silent' })
 const production = {
   NODE_ENV: 'production',
-  // Nobody listens there: what is started after all ends with another message.
+  // A closed port: a start that gets this far fails with another message.
   MONGODB_URI: 'mongodb://127.0.0.1:1',
   MONGODB_TIMEOUT_MS: '100',
   MONGODB_START_TIMEOUT_MS: '0',
@@ -23,22 +23,22 @@ describe('a core in production', () => {
     await expect(start({ [name]: '' })).rejects.toThrow(message)
   })
 
-  it('takes a key set in place of a secret', async () => {
+  it('accepts a key set instead of a secret', async () => {
     const env = { WORKSPACE_SESSION_SECRET: '', WORKSPACE_SESSION_JWKS_URL: 'https://login.example/keys' }
     await expect(start(env)).rejects.not.toThrow(/WORKSPACE_SESSION/)
   })
 
-  it('does not start with a secret that can be guessed, and does not show it', async () => {
+  it('does not start with a short secret, and does not print it', async () => {
     const started = start({ WORKSPACE_SESSION_SECRET: 'hunter2' })
     await expect(started).rejects.toThrow(/^WORKSPACE_SESSION_SECRET: number 1 of the list has fewer than 32 bytes$/)
   })
 })
 
 it.each(['http://login.example/keys', 'ftp://login.example/keys', 'https://user:hunter2@login.example/keys', 'keys'])(
-  'a key set is at an https address, without a password in it (not %s)',
+  'rejects the key set URL %s without printing its password',
   (url) => {
     const read = () => readCoreConfig({ WORKSPACE_SESSION_JWKS_URL: url })
-    expect(read).toThrow(/^WORKSPACE_SESSION_JWKS_URL is not as it must be: /)
+    expect(read).toThrow(/^WORKSPACE_SESSION_JWKS_URL is invalid: /)
     expect(read).not.toThrow('hunter2')
   },
 )

@@ -10,16 +10,17 @@ import { parseWorkspaceSessionSecrets } from './workspaces/workspace-sessions.ts
 
 export interface Core {
   context: CoreContext
-  /** Of the database in use. */
+  /** URI of the database in use. */
   mongodbUri: string
-  /** HS256 key of workspace sessions, the one in front; undefined where only a key set tells who signs. */
+  /** First HS256 key of workspace sessions; undefined if only a key set verifies them. */
   workspaceSessionSecret: Uint8Array | undefined
   stop(): Promise<void>
 }
 
 /**
- * A core with its database, the embedded engine among them where no server is named. A database that is out of reach is waited
- * for, until the time of the settings is over or the signal is aborted. Errors: say which setting is wrong, or what was waited for.
+ * Starts a core with its database, or with the embedded engine if no server is configured. It waits
+ * for an unreachable database until the configured time is over or the signal is aborted. Errors:
+ * name the wrong setting, or the failure that it waited for.
  */
 export async function startCore(config: CoreConfig, logger: Logger, signal?: AbortSignal): Promise<Core> {
   const secretKeys = await settingsSecretKeys(config)
@@ -29,7 +30,7 @@ export async function startCore(config: CoreConfig, logger: Logger, signal?: Abo
     config.WORKSPACE_SESSION_JWKS_URL === ''
   ) {
     throw new Error(
-      'WORKSPACE_SESSION_SECRET and WORKSPACE_SESSION_JWKS_URL are missing: in production one of them says who signs workspace sessions',
+      'WORKSPACE_SESSION_SECRET and WORKSPACE_SESSION_JWKS_URL are missing: in production one of them must verify workspace sessions',
     )
   }
   const generated = config.NODE_ENV === 'production' ? undefined : await dataFolderSecrets(config.DATA_DIR)
@@ -37,9 +38,7 @@ export async function startCore(config: CoreConfig, logger: Logger, signal?: Abo
     config.WORKSPACE_SESSION_SECRET || (generated?.workspaceSessionSecret ?? ''),
   )
   const engine =
-    config.MONGODB_URI === ''
-      ? await attachEngine({ dataDir: config.DATA_DIR, logger, ...(signal && { signal }) })
-      : undefined
+    config.MONGODB_URI === '' ? await attachEngine({ dataDir: config.DATA_DIR, logger, signal }) : undefined
   const mongodbUri = engine?.uri ?? config.MONGODB_URI
   const metrics = createCoreMetrics()
   try {

@@ -1,7 +1,10 @@
 import { getOption } from '@bufbuild/protobuf'
 import { ErrorCode, ErrorCodeSchema, rule } from '#proto/error/v1/error_pb.js'
 
-/** One broken rule of one field: the JSON pointer of the field and the rule's name, never the value. */
+/**
+ * A violated rule of a field: the JSON pointer of the field and the name of the rule, never the
+ * value.
+ */
 export interface FieldIssue {
   path: string
   rule: string
@@ -15,7 +18,7 @@ export interface ErrorContract {
   terminal: boolean
 }
 
-/** The table of public error codes as the contract in `proto/service/error` has it (specification, section 7). */
+/** The public error codes from the contract in `proto/service/error` (specification, section 7). */
 export const errorContracts: ReadonlyMap<ErrorCode, ErrorContract> = new Map(
   ErrorCodeSchema.values
     .filter((value) => value.number !== ErrorCode.UNSPECIFIED)
@@ -25,7 +28,7 @@ export const errorContracts: ReadonlyMap<ErrorCode, ErrorContract> = new Map(
     }),
 )
 
-/** A failure with a public code: what a caller is told, and nothing more. */
+/** A failure with a public code. Callers see only the code, `retryAfter` and `issues`. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   readonly code: ErrorCode
@@ -41,7 +44,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** The store is out of reach or too slow, or a queue is full: nothing was acknowledged, try again. */
+/** The store is unreachable or slow, or a queue is full. The caller must retry. */
 export function unavailable(cause?: unknown): ServiceError {
   return new ServiceError(ErrorCode.SERVICE_UNAVAILABLE, { retryAfter: 1, cause })
 }

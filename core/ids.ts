@@ -22,11 +22,13 @@ export type IdPrefix =
   | 'ers'
 
 const bytesPerId = 26
-/** Asked for in advance: a single id's worth costs nearly as much as a hundred's. */
+/** Random bytes in stock: one large request costs little more than a small one. */
 const random = Buffer.allocUnsafe(bytesPerId * 128)
 let used = random.length
 
-/** A prefixed, unguessable identifier of 130 random bits, for example `ses_3k8…`: lower-case letters and digits only. */
+/**
+ * Returns a prefix with 130 random bits in lower-case letters and digits, for example `ses_3k8…`.
+ */
 export function newId(prefix: IdPrefix): string {
   if (used === random.length) {
     randomFillSync(random)
@@ -36,14 +38,17 @@ export function newId(prefix: IdPrefix): string {
   return plannedId(prefix, random.subarray(used - bytesPerId, used))
 }
 
-/** The same form from bytes that are a keyed hash, for what an operation makes once however often it is repeated. */
+/**
+ * Returns an id in the same form from a keyed hash, so that every run of an operation gets the same
+ * id.
+ */
 export function plannedId(prefix: IdPrefix, bytes: Uint8Array): string {
   let text = ''
   for (const byte of bytes.subarray(0, bytesPerId)) text += alphabet[byte & 31]
   return `${prefix}_${text}`
 }
 
-/** What tells one event log from another: a position is only good in the log it was given out for. */
+/** Returns the identity of an event log. A position is valid only in the log of its epoch. */
 export function newEpoch(): string {
   return randomBytes(5).toString('hex')
 }

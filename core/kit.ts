@@ -8,7 +8,7 @@ import type { PlannedIds } from './keys/planned-ids.ts'
 import type { SecretBox } from './keys/secret-box.ts'
 import type { CoreMetrics } from './metrics.ts'
 
-/** What every module of the core is made from. */
+/** Dependencies that all modules of the core share. */
 export interface CoreKit {
   config: CoreConfig
   stores: Stores
@@ -21,6 +21,6 @@ export interface CoreKit {
   logger: Logger
   /** Milliseconds since 1970. */
   now: () => number
-  /** Chance, 0 to less than 1. */
+  /** Returns a random number from 0 to less than 1. */
   random: () => number
 }

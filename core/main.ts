@@ -16,14 +16,14 @@ async function main() {
   const logger = createLogger('core', config.LOG_LEVEL)
   const stopTracing = await startTracing('service-core')
   const tls = tlsOf(config)
-  // Before the database is there, so that probes are answered while the core waits for it.
-  const server = await listenForCore({ host: config.CORE_HOST, port: config.CORE_PORT, ...(tls && { tls }) })
+  // Listens first, so that probes get an answer while the core waits for the database.
+  const server = await listenForCore({ host: config.CORE_HOST, port: config.CORE_PORT, tls })
   const stopping = new AbortController()
   const starting = start(config, logger, stopping.signal)
   starting.then(
     ({ core }) => {
       server.serve(core.context)
-      logger.info({ port: server.port }, 'core listens')
+      logger.info({ port: server.port }, 'core is listening')
     },
     (error: Error) => {
       if (!stopping.signal.aborted) fail(error)
@@ -31,7 +31,7 @@ async function main() {
   )
 
   closeWithGrace({ delay: 10_000, logger: undefined }, async ({ err }) => {
-    if (err) logger.fatal({ type: err.name, stack: err.stack }, 'core stops after a fault')
+    if (err) logger.fatal({ type: err.name, stack: err.stack }, 'core stops after an unhandled error')
     stopping.abort()
     await server.close()
     const started = await starting.catch(() => undefined)
@@ -42,7 +42,10 @@ async function main() {
   })
 }
 
-/** Everything behind the port. The demo comes last, so that it is there once the core is ready. */
+/**
+ * Starts everything behind the port. The demo data comes last, so that it exists once the core is
+ * ready.
+ */
 async function start(config: CoreConfig, logger: Logger, signal: AbortSignal) {
   const core = await startCore(config, logger, signal)
   try {

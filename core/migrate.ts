@@ -12,18 +12,18 @@ import { createSealedSecrets } from './keys/sealed-secret-store.ts'
 import { createSecretBox } from './keys/secret-box.ts'
 import { settingsSecretKeys } from './secrets.ts'
 
-const usage = `Brings the database up to date: makes missing indexes and runs migrations, beside the version before.
+const usage = `Brings the database up to date: creates missing indexes and runs migrations. Cores of the previous version can run meanwhile.
 
-  npm run migrate                   what this version needs; nothing where all is there
-  npm run migrate -- --status       what is missing, and nothing is changed (--dry-run is the same)
-  npm run migrate -- --contract     also clears away what only the version before needed, once none of it runs
-  npm run migrate -- --rekey        seals every secret with the first of SECRET_KEYS
-  npm run migrate -- --shard-plan   how a sharded cluster is to spread each collection, and why
-  npm run migrate -- --shard        sets that, on a sharded cluster`
+  npm run migrate                   makes all changes that this version needs
+  npm run migrate -- --status       prints missing changes and changes nothing (same as --dry-run)
+  npm run migrate -- --contract     also removes what only the previous version needed, once no core of it runs
+  npm run migrate -- --rekey        seals every secret with the first key of SECRET_KEYS
+  npm run migrate -- --shard-plan   prints how a sharded cluster should distribute each collection, and why
+  npm run migrate -- --shard        applies that plan to a sharded cluster`
 
 const flags = ['status', 'dry-run', 'contract', 'rekey', 'shard-plan', 'shard', 'help'] as const
 
-function say(status: SchemaStatus) {
+function printStatus(status: SchemaStatus) {
   const { missing, toExpand, toContract } = status
   for (const each of missing) console.log(`missing      ${each}`)
   for (const { number, name } of toExpand) console.log(`to migrate   ${number} ${name}`)
@@ -32,13 +32,13 @@ function say(status: SchemaStatus) {
   if (missing.length + toExpand.length === 0) console.log('The database has all that this version needs.')
 }
 
-async function work(tools: SchemaTools, given: Partial<Record<(typeof flags)[number], boolean>>) {
-  if (given.status || given['dry-run']) return say(await tools.status())
-  if (given.shard) {
+async function run(tools: SchemaTools, options: Partial<Record<(typeof flags)[number], boolean>>) {
+  if (options.status || options['dry-run']) return printStatus(await tools.status())
+  if (options.shard) {
     const done = await tools.shard()
-    return console.log(done ? 'The plan is set.' : 'The server is not a sharded cluster: nothing was set.')
+    return console.log(done ? 'The plan is applied.' : 'The server is not a sharded cluster: nothing was changed.')
   }
-  if (given.rekey) {
+  if (options.rekey) {
     const keys = await settingsSecretKeys(readCoreConfig())
     const keyring = createKeyring(keys)
     const { kid } = keys[0]
@@ -48,14 +48,14 @@ async function work(tools: SchemaTools, given: Partial<Record<(typeof flags)[num
     const unused = keys.map((key) => key.kid).filter((id) => id !== kid && !inUse[id])
     return console.log(`No secret needs: ${unused.join(', ') || 'all keys are in use'}`)
   }
-  say(await tools.migrate({ contract: given.contract === true }))
+  printStatus(await tools.migrate({ contract: options.contract === true }))
 }
 
 async function main() {
-  const options = Object.fromEntries(flags.map((flag) => [flag, { type: 'boolean' as const }]))
-  const given = parseArgs({ options }).values as Partial<Record<(typeof flags)[number], boolean>>
-  if (given.help) return console.log(usage)
-  if (given['shard-plan']) return console.log(shardPlans.map(planLine).join('\n'))
+  const flagOptions = Object.fromEntries(flags.map((flag) => [flag, { type: 'boolean' as const }]))
+  const options = parseArgs({ options: flagOptions }).values as Partial<Record<(typeof flags)[number], boolean>>
+  if (options.help) return console.log(usage)
+  if (options['shard-plan']) return console.log(shardPlans.map(planLine).join('\n'))
   const config = readCoreConfig()
   const logger = createLogger('migrate', config.LOG_LEVEL)
   const engine = config.MONGODB_URI === '' ? await attachEngine({ dataDir: config.DATA_DIR, logger }) : undefined
@@ -65,7 +65,7 @@ async function main() {
       name: config.MONGODB_DATABASE,
       timeoutMs: config.MONGODB_TIMEOUT_MS,
     })
-    await work(tools, given).finally(tools.close)
+    await run(tools, options).finally(tools.close)
   } finally {
     await engine?.stop()
   }

@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => cores.stop())
 
-/** The latest values that are unique somewhere: of each unique index the last field, and every id. */
+/** Recent unique values: every id, and the last field of every unique index. */
 async function uniqueValues(): Promise<string[]> {
   const { collections } = cores.core.database
   const places = [
@@ -44,14 +44,17 @@ async function uniqueValues(): Promise<string[]> {
 
 interface Scene {
   session: SessionContent
-  /** What was chosen, by who chose it. */
+  /** Values used so far, with their chooser. */
   used: Set<string>
   assignments: number
 }
 
 type Chooser = (scene: Scene, value: string) => Promise<boolean>
 
-/** Each uses a value as the name of an operation, and resolves to whether the service took it for a repeat. */
+/**
+ * Each uses a value as the name of an operation. Returns whether the service treated it as a
+ * repeat.
+ */
 const choosers: Record<string, Chooser> = {
   'visitor message': async ({ session }, key) => (await cores.send(session, 'x', { key })).replayed,
   'agent message': async ({ session: { conversationId } }, clientOperationId) =>
@@ -69,7 +72,7 @@ const choosers: Record<string, Chooser> = {
       .replayed,
   'delivery of a lead': async (_, idempotencyKey) =>
     (await cores.core.deliveries.createAttempt({ leadId, subscriptionId, idempotencyKey }, operator)).existing,
-  /** A nonce counts once, so the repeat is left out. */
+  /** A nonce is valid once, so the repeat is skipped. */
   async identification(_, value) {
     const jti = value.padEnd(8, '.')
     if (usedOnSite.has(`identification ${value}`)) return true
@@ -78,11 +81,11 @@ const choosers: Record<string, Chooser> = {
     return false
   },
 }
-/** These choose for the whole site, in every run. */
+/** These choosers share their values across all runs. */
 const siteWide = new Set(['delivery of a lead', 'identification'])
 const usedOnSite = new Set<string>()
 
-/** What the service names by itself, with the type of the event that must come into the log each time. */
+/** Operations with keys made by the service, and the event that each must append. */
 const writers: Record<string, { type: EventType; act(scene: Scene): Promise<unknown> }> = {
   navigation: {
     type: 'navigation.requested',
@@ -128,7 +131,7 @@ const credentialsOf = ({ accessGrant }: SessionContent) => ({ credentials: { acc
 const countOf = ({ session: { conversationId } }: Scene, type: EventType) =>
   cores.core.database.collections.events.countDocuments({ conversationId, type })
 
-/** What somebody may choose: what is unique already, its words, and the names of events. */
+/** Values that a client may choose: existing unique values, their words, and names of events. */
 async function choosable(): Promise<string[]> {
   const values = await uniqueValues()
   const types = ['session.revoked', 'session.identified', 'session.closed', 'visitor.banned', 'assignment', 'agent']
@@ -156,7 +159,7 @@ async function write(scene: Scene, writer: string) {
   expect(await countOf(scene, type)).toBeGreaterThan(before)
 }
 
-/** The service can still end the session, and its stream says so. */
+/** Expects that the service can still end the session and its stream. */
 async function endSession({ session }: Scene, stream: Awaited<ReturnType<TestCores['openStream']>>) {
   await cores.core.sessions.revoke(session.sessionId)
   await until('the end of the stream', () => stream.ended)
@@ -165,7 +168,7 @@ async function endSession({ session }: Scene, stream: Awaited<ReturnType<TestCor
 
 const newScene = async (): Promise<Scene> => ({ session: await cores.newSession(), used: new Set(), assignments: 0 })
 
-it('takes no value that the service made for a repeat when a visitor or an agent chooses it', async () => {
+it('does not treat a value made by the service as a repeat when a client chooses it', async () => {
   const before = new Set(await choosable())
   const scene = await newScene()
   const stream = await cores.openStream(scene.session)
@@ -177,7 +180,7 @@ it('takes no value that the service made for a repeat when a visitor or an agent
   await endSession(scene, stream)
 })
 
-it('keeps chosen and made values apart in any order of writers', async () => {
+it('keeps chosen and generated values apart for any order of writers', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {
       const scene = await newScene()

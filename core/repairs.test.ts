@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { nastyTexts } from '../test/support/nasty-values.ts'
 import { repairLine, repairLocale, useLineFeeds } from './repairs.ts'
 
-/** Text of any kind: broken surrogates, control characters, emoji, and what has broken parsers before. */
+/** Any text: lone surrogates, control characters, emoji, and texts that broke parsers before. */
 const anyText = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...nastyTexts), fc.string({ unit: 'grapheme' }))
 
 describe('repairLine', () => {
@@ -12,14 +12,14 @@ describe('repairLine', () => {
     ['line breaks and tabs', '\tLamps\r\n', 'Lamps'],
     ['NUL and DEL', 'La\0mps\u007f', 'Lamps'],
     ['lone surrogates', '\udc00La\ud83dmps\ud800', 'Lamps'],
-    ['half an emoji at the bound', `${'x'.repeat(9)}😀`.slice(0, 10), 'x'.repeat(9)],
-    ['more code points than the bound', '😀'.repeat(11), '😀'.repeat(10)],
-    ['line separators and accents, which stay', 'e\u0301 \u2028', 'e\u0301 \u2028'],
+    ['half an emoji at the limit', `${'x'.repeat(9)}😀`.slice(0, 10), 'x'.repeat(9)],
+    ['more code points than the limit', '😀'.repeat(11), '😀'.repeat(10)],
+    ['line separators and accents without a change', 'e\u0301 \u2028', 'e\u0301 \u2028'],
   ])('repairs text with %s', (_, sent, kept) => {
     expect(repairLine(sent, 10 + 10 * Number(sent.startsWith('Lamps')))).toBe(kept)
   })
 
-  it('makes valid text of any text, and changes it no further', () => {
+  it('returns valid text for any text, and a second run changes nothing', () => {
     fc.assert(
       fc.property(anyText, fc.integer({ min: 0, max: 40 }), (sent, maxCodePoints) => {
         const kept = repairLine(sent, maxCodePoints)
@@ -47,11 +47,11 @@ describe('repairLocale', () => {
     ['deutsch, bitte', undefined],
     ['*', undefined],
     [`en-x-${'abcdefgh-'.repeat(4)}a`, undefined],
-  ])('makes %j to %j', (sent, kept) => {
+  ])('turns %j into %j', (sent, kept) => {
     expect(repairLocale(sent)).toBe(kept)
   })
 
-  it('makes a tag or nothing of any text', () => {
+  it('returns a valid tag or nothing for any text', () => {
     fc.assert(
       fc.property(anyText, (sent) => {
         const kept = repairLocale(sent)
@@ -68,6 +68,6 @@ it.each([
   ['a\r\nb\rc\nd', 'a\nb\nc\nd'],
   ['\r\r\n\n\r', '\n\n\n\n'],
   ['a\tb', 'a\tb'],
-])('useLineFeeds makes %j to %j', (sent, kept) => {
+])('useLineFeeds turns %j into %j', (sent, kept) => {
   expect(useLineFeeds(sent)).toBe(kept)
 })

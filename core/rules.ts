@@ -2,7 +2,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type FieldIssue, ServiceError } from './errors.ts'
 import type { Agent } from './log/model.ts'
 
-/** A field's rule: the name of what is broken, or undefined. */
+/** Returns the name of the violated rule, or undefined. */
 type Rule<T> = (value: T) => string | undefined
 
 const idempotencyKey = /^[A-Za-z0-9._:-]{1,128}$/
@@ -11,20 +11,20 @@ const controlCharacter = /[^\P{Cc}\t\n]/u
 const anyControlCharacter = /\p{Cc}/u
 const colour = /^#[0-9a-f]{6}$/i
 
-/** Throws `ValidationFailed` with every broken rule; the values are never part of it. */
+/** Throws `ValidationFailed` with every violated rule, never with values. */
 export function validate(...fields: (FieldIssue | undefined)[]): void {
   const issues = fields.filter((issue) => issue !== undefined)
   if (issues.length > 0) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues })
 }
 
-/** One field against its rule; an absent value breaks only `required`. */
+/** Checks a field. An absent value is valid here. */
 export function field<T>(path: string, value: T | undefined, rule: Rule<T>): FieldIssue | undefined {
   if (value === undefined) return undefined
-  const broken = rule(value)
-  return broken === undefined ? undefined : { path, rule: broken }
+  const violated = rule(value)
+  return violated === undefined ? undefined : { path, rule: violated }
 }
 
-/** Plain text of `min` to `max` code points, with no control character but tab and newline. */
+/** Plain text of `min` to `max` code points without control characters except tab and newline. */
 export function text(min: number, max: number): Rule<string> {
   return (value) => {
     if (isShorterThan(min, value)) return 'minLength'
@@ -33,7 +33,7 @@ export function text(min: number, max: number): Rule<string> {
   }
 }
 
-/** Counts code points, and no more of them than the bound. */
+/** Counts code points only up to the limit. */
 function isShorterThan(codePoints: number, value: string): boolean {
   if (value.length < codePoints) return true
   let counted = 0
@@ -41,12 +41,12 @@ function isShorterThan(codePoints: number, value: string): boolean {
   return codePoints > 0
 }
 
-/** Text on one line: no control character at all. */
+/** Text on one line, without control characters. */
 export function line(min: number, max: number): Rule<string> {
   return (value) => text(min, max)(value) ?? (anyControlCharacter.test(value) ? 'pattern' : undefined)
 }
 
-/** A message's body: text that is not only white space (contract, section 3). */
+/** A message's body: text with more than white space (contract, section 3). */
 export function messageBody(max: number): Rule<string> {
   return (value) => text(1, max)(value) ?? (value.trim() === '' ? 'pattern' : undefined)
 }
@@ -68,12 +68,12 @@ export function integer(minimum: number, maximum: number): Rule<number> {
   return (value) => (value < minimum ? 'minimum' : value > maximum ? 'maximum' : undefined)
 }
 
-/** An agent as others are shown it. */
+/** Checks the public data of an agent. */
 export function agentIssues({ displayName, avatarUrl }: Agent): (FieldIssue | undefined)[] {
   return [field('/agent/displayName', displayName, text(1, 128)), field('/agent/avatarUrl', avatarUrl, url('https'))]
 }
 
-/** An absolute URL of one of the schemes, at most 2,048 characters, without user info. */
+/** An absolute URL with one of the schemes, at most 2,048 characters, without user info. */
 export function url(...schemes: ('http' | 'https')[]): Rule<string> {
   return (value) => {
     if (value.length > 2048) return 'maxLength'

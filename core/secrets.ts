@@ -5,19 +5,25 @@ import type { CoreConfig } from './config.ts'
 import { createKeyring, type SecretKey } from './keys/keyring.ts'
 import { createAccess } from './rpc/access.ts'
 
-/** The secrets of a data folder, made at its first use, for one machine. In production they come from settings. */
+/**
+ * Secrets of a data folder, generated at its first use, for one machine. In production they come
+ * from settings.
+ */
 export interface DataFolderSecrets {
-  /** As the setting SECRET_KEYS. */
+  /** In the format of the setting SECRET_KEYS. */
   secretKeys: string
   /** HS256 key of workspace sessions, UTF-8 as written. */
   workspaceSessionSecret: string
-  /** Service token of gateways that run beside the core. */
+  /** Service token of gateways on the same machine. */
   gatewayToken: string
 }
 
 const secretsFile = 'secrets.json'
 
-/** Reads the data folder's secrets, or makes them. Processes that start at once all get the same. */
+/**
+ * Reads or generates the secrets of the data folder. Processes that start at once get the same
+ * secrets.
+ */
 export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecrets> {
   const path = join(dataDir, secretsFile)
   const found = await readJson(path)
@@ -30,7 +36,7 @@ export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecr
     workspaceSessionSecret: randomBytes(32).toString('base64url'),
     gatewayToken: await access.issue({ subject: 'gateway', scopes: ['visitors:act'] }),
   }
-  // Written whole under another name, then linked: whoever links first has made them.
+  // Written to a draft file, then linked: the first link wins.
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`
   await writeFile(draft, JSON.stringify(fresh), { mode: 0o600, flag: 'wx' })
   await link(draft, path).catch((error: NodeJS.ErrnoException) => {
@@ -49,19 +55,22 @@ async function readJson(path: string): Promise<DataFolderSecrets | undefined> {
   }
 }
 
-/** The secret keys of the settings; outside production the data folder's, where there are none. Errors: as parseSecretKeys. */
+/**
+ * The secret keys of the settings, or outside production those of the data folder. Errors: those of
+ * parseSecretKeys.
+ */
 export async function settingsSecretKeys({
   SECRET_KEYS,
   NODE_ENV,
   DATA_DIR,
 }: Pick<CoreConfig, 'SECRET_KEYS' | 'NODE_ENV' | 'DATA_DIR'>): Promise<[SecretKey, ...SecretKey[]]> {
   if (SECRET_KEYS === '' && NODE_ENV === 'production') {
-    throw new Error('SECRET_KEYS is missing: in production the secret keys come from the settings')
+    throw new Error('SECRET_KEYS is missing: it is required in production')
   }
   return parseSecretKeys(SECRET_KEYS || (await dataFolderSecrets(DATA_DIR)).secretKeys)
 }
 
-/** `k2:…,k1:…` as keys. Errors: names the key id that is too short, never the key. */
+/** Parses `k2:…,k1:…`. Errors: have the id of a key that is too short, never the key. */
 export function parseSecretKeys(text: string): [SecretKey, ...SecretKey[]] {
   const keys = text.split(',').map((entry) => {
     const [kid = '', encoded = ''] = entry.split(':')

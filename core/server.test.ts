@@ -54,7 +54,7 @@ describe('the internal services', () => {
     ['gRPC', () => createGrpcTransport({ baseUrl })],
     ['gRPC-Web', () => createGrpcWebTransport({ baseUrl, httpVersion: '1.1' })],
     ['memory', () => inMemoryTransport(core)],
-  ])('answer over %s on the one port, and refuse with a code and its details', async (_, transport) => {
+  ])('respond over %s on one port, with a code and details for an error', async (_, transport) => {
     const client = createClient(SessionService, transport())
     const headers = { authorization: `Bearer ${await token('visitors:act', 'sessions:read')}` }
     expect(await client.checkOrigin({ origin: 'https://nobody.example' }, { headers })).toMatchObject({
@@ -63,7 +63,7 @@ describe('the internal services', () => {
     expect(await codeOf(client.getSession({ sessionId: 'ses_none' }, { headers }))).toEqual([Code.NotFound, 'NotFound'])
   })
 
-  it('answer the first frame of a gateway’s stream at once', async () => {
+  it('send the first frame of a gateway’s stream at once', async () => {
     const client = createClient(MessagingService, createConnectTransport({ baseUrl, httpVersion: '2' }))
     const headers = { authorization: `Bearer ${await token('visitors:act')}` }
     const open = new AbortController()
@@ -79,9 +79,9 @@ describe('the internal services', () => {
 
   const subscribe = { case: 'subscribe' as const, value: { subscriptionId: 7 } }
   it.each([
-    ['alone, as gateways of version 0.1.0 send it', { command: subscribe }],
-    ['with others', { commands: [{ command: subscribe }] }],
-  ])('hear a gateway’s command that comes %s', async (_, message) => {
+    ['alone, as in version 0.1.0', { command: subscribe }],
+    ['in a list', { commands: [{ command: subscribe }] }],
+  ])('handle a gateway’s command sent %s', async (_, message) => {
     const client = createClient(MessagingService, createConnectTransport({ baseUrl, httpVersion: '2' }))
     const headers = { authorization: `Bearer ${await token('visitors:act')}` }
     const open = new AbortController()
@@ -102,7 +102,7 @@ describe('the internal services', () => {
   })
 
   it.each(['application/grpc-web+json', 'application/grpc+json'])(
-    'let nobody wait for an answer that cannot be written (%s)',
+    'reset the stream of a call whose response cannot be written (%s)',
     async (type) => {
       const session = connect(baseUrl)
       const call = session.request({
@@ -111,7 +111,7 @@ describe('the internal services', () => {
         'content-type': type,
         authorization: `Bearer ${await token('sessions:read')}`,
       })
-      // What is wrong with it is said in a header, which cannot hold half a character.
+      // The error message would go into a header, which cannot have a lone surrogate.
       const message = Buffer.from('"\\udfff"')
       call.end(Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]))
       await expect(once(call, 'close')).rejects.toThrow('NGHTTP2_INTERNAL_ERROR')
@@ -119,14 +119,14 @@ describe('the internal services', () => {
     },
   )
 
-  it('say whether they live and whether the database answers', async () => {
+  it('respond to liveness and readiness probes', async () => {
     expect((await fetch(`${baseUrl}/livez`)).status).toBe(200)
     expect((await fetch(`${baseUrl}/readyz`)).status).toBe(200)
     expect((await fetch(`${baseUrl}/nothing`)).status).toBe(404)
   })
 })
 
-it('a core that stops lets a call finish that is under way, and takes no other', async () => {
+it('a stopping core finishes the call under way and rejects new connections', async () => {
   const underWay = Promise.withResolvers<void>()
   const held = Promise.withResolvers<void>()
   const stopping = await serveCore(
@@ -159,7 +159,7 @@ describe('a caller', () => {
   it.each([
     ['no token', async () => undefined, Code.Unauthenticated, 'Unauthenticated'],
     ['another scheme', async () => 'Basic dXNlcjpwYXNz', Code.Unauthenticated, 'Unauthenticated'],
-    ['a token that is none', async () => 'Bearer a.b.c', Code.Unauthenticated, 'Unauthenticated'],
+    ['a malformed token', async () => 'Bearer a.b.c', Code.Unauthenticated, 'Unauthenticated'],
     [
       'a token of another key',
       async () => `Bearer ${(await token('sessions:read')).slice(0, -4)}AAAA`,
@@ -173,18 +173,18 @@ describe('a caller', () => {
       'PermissionDenied',
     ],
     [
-      'a token whose scope only begins alike',
+      'a token with a longer scope of the same prefix',
       async () => `Bearer ${await token('sessions:readonly')}`,
       Code.PermissionDenied,
       'PermissionDenied',
     ],
     [
-      'a token that has ended',
+      'an expired token',
       async () => `Bearer ${await core.access.issue({ subject: 'test', scopes: ['sessions:read'], lifetime: -1 })}`,
       Code.Unauthenticated,
       'Unauthenticated',
     ],
-  ])('with %s is refused', async (_, authorization, code, publicCode) => {
+  ])('with %s is rejected', async (_, authorization, code, publicCode) => {
     const client = createClient(SessionService, createConnectTransport({ baseUrl, httpVersion: '2' }))
     const value = await authorization()
     const headers: Record<string, string> = value === undefined ? {} : { authorization: value }
@@ -195,7 +195,7 @@ describe('a caller', () => {
     ['application/proto', 'service.session.v1.SessionService/GetSession'],
     ['application/json', 'service.session.v1.SessionService/GetSession'],
     ['application/connect+proto', 'service.messaging.v1.MessagingService/WatchConversations'],
-  ])('that is nobody is refused before its bytes are looked at (%s)', async (type, path) => {
+  ])('without a token is rejected before its body is parsed (%s)', async (type, path) => {
     const answer = await fetch(`${baseUrl}/${path}`, {
       method: 'POST',
       headers: { 'content-type': type },
@@ -204,7 +204,7 @@ describe('a caller', () => {
     expect(await answer.text()).toContain('"code":"unauthenticated"')
   })
 
-  it('of one workspace finds nothing of another', async () => {
+  it('of one workspace gets NotFound for data of another', async () => {
     const mine = await core.workspaces.createWorkspace('Mine')
     const theirs = await core.workspaces.createWorkspace('Theirs')
     const { connectionId } = await core.workspaces.createConnection(theirs.workspaceId, 'Site', undefined)
@@ -240,7 +240,7 @@ describe('a caller', () => {
 })
 
 describe('the database', () => {
-  it('is prepared by several processes at once', async () => {
+  it('can be prepared by several processes at once', async () => {
     const databases = await Promise.all(
       Array.from({ length: 6 }, () => openDatabase({ uri, name: `${name}-new`, timeoutMs: 5000 })),
     )

@@ -8,18 +8,21 @@ import { createNodeHandler } from './rpc/node-handler.ts'
 import { coreRouterOptions, coreRoutes } from './rpc/router.ts'
 
 export interface CoreServer {
-  /** Where it listens. */
+  /** Port of the listener. */
   port: number
-  /** Takes no more calls, ends those that wait or stream, and lets the others finish within `finishWithinMs`. */
+  /**
+   * Accepts no more calls, ends streams and waiting calls, and lets the others finish within
+   * `finishWithinMs`.
+   */
   close(): Promise<void>
 }
 
-/** The same services for a gateway in the same process. */
+/** Transport to the same services within this process. */
 export function inMemoryTransport(core: CoreContext): Transport {
   return createRouterTransport(coreRoutes(core), { router: coreRouterOptions(core) })
 }
 
-/** Shorter than whoever stops the process waits. */
+/** Shorter than the grace period of the process. */
 const finishWithinMs = 5_000
 
 export interface CoreListenOptions {
@@ -28,7 +31,7 @@ export interface CoreListenOptions {
   tls?: ListenerTls
 }
 
-/** The internal services of a core that is started. Errors: rejects when the port is taken. */
+/** Serves a started core. Errors: rejects when the port is in use. */
 export async function serveCore(core: CoreContext, options: CoreListenOptions): Promise<CoreServer> {
   const server = await listenForCore(options)
   server.serve(core)
@@ -36,8 +39,9 @@ export async function serveCore(core: CoreContext, options: CoreListenOptions): 
 }
 
 /**
- * One port for Connect, gRPC and gRPC-Web, over HTTP/1.1 or HTTP/2, and for `/livez` and `/readyz`, with TLS or without. Until
- * it is given a core to serve, `/livez` answers 200 and everything else 503. Errors: rejects when the port is taken.
+ * Listens on one port for Connect, gRPC and gRPC-Web over HTTP/1.1 or HTTP/2, with or without TLS,
+ * and for `/livez` and `/readyz`. Before `serve`, `/livez` returns 200 and everything else 503.
+ * Errors: rejects when the port is in use.
  */
 export async function listenForCore({
   host,
@@ -48,7 +52,7 @@ export async function listenForCore({
   let serving: RequestListener = (request, response) => answerProbe(response, pathOf(request) === '/livez' ? 200 : 503)
   const handler: RequestListener = (request, response) => serving(request, response)
   const { server, sockets, endWhenIdle } = tls
-    ? createTlsListener(tls, tls.asksClients ? onlyKnownClients(handler) : handler)
+    ? createTlsListener(tls, tls.asksClients ? requireClientCertificate(handler) : handler)
     : createPlainListener(handler)
 
   await new Promise<void>((resolve, reject) => {
@@ -80,7 +84,7 @@ export async function listenForCore({
 
 const pathOf = ({ url }: { url?: string | undefined }) => url?.split('?')[0]
 
-/** Of either HTTP version. */
+/** Response of either HTTP version. */
 interface ProbeResponse {
   statusCode: number
   setHeader(name: string, value: string): unknown
@@ -93,8 +97,8 @@ function answerProbe(response: ProbeResponse, status: number): void {
   response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
 }
 
-/** Calls of those whose certificate was accepted; whether the process lives is told to anybody. */
-function onlyKnownClients(services: RequestListener): RequestListener {
+/** Allows calls only with an accepted client certificate, and probes without one. */
+function requireClientCertificate(services: RequestListener): RequestListener {
   const isProbe = ({ url }: IncomingMessage) => url === '/livez' || url === '/readyz'
   return (request, response) => {
     if ((request.socket as TLSSocket).authorized || isProbe(request)) return services(request, response)

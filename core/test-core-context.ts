@@ -7,16 +7,19 @@ import { workspaceSessionSecret } from '../test/support/workspace-session.ts'
 import { readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
 import { type Collections, type Database, openDatabase } from './database/database.ts'
-import type { SubscriptionSink } from './log/subscriptions.ts'
+import type { SubscriptionSink } from './log/stream-subscriptions.ts'
 import { interleavedDatabase } from './test-interleaving.ts'
 import type { SessionContent } from './visitors/session-content.ts'
 
-/** The page's origin of every test visitor. */
+/** Origin of every test visitor's page. */
 export const site = 'https://shop.example'
 
 const secretKeys: [{ kid: string; secret: Uint8Array }] = [{ kid: 'k1', secret: new Uint8Array(32).fill(3) }]
 
-/** Cores over one database, with one clock that a test can move, and one installation. */
+/**
+ * Starts cores over one database, with a shared clock that a test can advance, and one
+ * installation.
+ */
 export async function startTestCores(
   { uri, name }: TestDatabase,
   { count = 1, env = {} }: { count?: number; env?: Record<string, string> } = {},
@@ -56,14 +59,17 @@ export async function startTestCores(
     connectionId,
     publicSiteKey,
     now,
-    /** A core that dies after so many writes: none after that reaches the database. */
+    /** A core that dies after a number of writes: later writes do not reach the database. */
     mortalCore: (writes: number) => openCore(mortal(first.database, writes)),
-    /** A core each of whose calls to the database waits for its turn. It does not follow the others. */
+    /** A core with every database call ordered by the scheduler. It does not follow wake-ups. */
     interleavedCore: (scheduler: Scheduler) => openCore(interleavedDatabase(scheduler, first.database)),
-    /** A core whose calls to the database wait for `turn`, which gets their number; with `writes` it dies after so many. */
+    /**
+     * A core whose database calls wait for `turn`, which gets their number. With `writes` it also
+     * dies after that number.
+     */
     scheduledCore: (turn: (call: number, label: string) => Promise<unknown>, writes?: number) =>
       openCore(scheduled(writes === undefined ? first.database : mortal(first.database, writes), turn)),
-    /** Moves the clock of all cores, in seconds. */
+    /** Advances the clock of all cores. */
     advance(seconds: number) {
       ahead += seconds * 1000
     },
@@ -117,7 +123,7 @@ export async function startTestCores(
         ({ message }) => message?.body,
       ),
 
-    /** A stream of the session's log, from its beginning if nothing else is said, as a gateway would hold it. */
+    /** Opens a stream of the session's log like a gateway, by default from the beginning. */
     async openStream({ accessGrant }: SessionContent, core = first, afterSequence = 0) {
       const { session } = await core.visitorAccess.authorize({ accessGrant, origin: site })
       const [conversation] = await core.stores.conversations.find([session.conversationId])
@@ -165,13 +171,13 @@ const writing = new Set([
 
 function mortal(database: Database, writes: number): Database {
   let left = writes
-  const mortalPart = <T extends object>(part: T, dying: ReadonlySet<string>, counts = true): T =>
+  const mortalPart = <T extends object>(part: T, mortalMethods: ReadonlySet<string>, counts = true): T =>
     new Proxy(part, {
       get(target, property) {
         const value = Reflect.get(target, property)
         if (typeof value !== 'function') return value
         return (...call: unknown[]) => {
-          if (dying.has(String(property))) {
+          if (mortalMethods.has(String(property))) {
             if (left <= 0) return Promise.reject(new Error('dead'))
             if (counts) left -= 1
           }
@@ -191,8 +197,17 @@ function mortal(database: Database, writes: number): Database {
   }
 }
 
-/** The collections that decide what becomes of a session. */
-const deciding = ['sessions', 'subjects', 'visitors', 'conversations', 'erasures', 'nonces', 'idempotency', 'events']
+/** The collections with the state of sessions. */
+const scheduledCollections = [
+  'sessions',
+  'subjects',
+  'visitors',
+  'conversations',
+  'erasures',
+  'nonces',
+  'idempotency',
+  'events',
+]
 
 function scheduled(database: Database, turn: (call: number, label: string) => Promise<unknown>): Database {
   let calls = 0
@@ -212,7 +227,7 @@ function scheduled(database: Database, turn: (call: number, label: string) => Pr
     })
   const collections = Object.entries(database.collections).map(([name, collection]) => [
     name,
-    deciding.includes(name) ? waiting(collection, name) : collection,
+    scheduledCollections.includes(name) ? waiting(collection, name) : collection,
   ])
   return { ...database, collections: Object.fromEntries(collections) as Collections, close: async () => {} }
 }

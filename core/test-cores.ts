@@ -20,7 +20,10 @@ export interface TestVisitor {
 
 const origin = 'https://shop.example'
 
-/** Several cores in this process over one database, with a clock that the test moves. Call it at the file's top level. */
+/**
+ * Several cores in this process over one database, with a clock that the test advances. Call it at
+ * the top level of a file.
+ */
 export function testCores(count = 2, settings: Partial<CoreConfig> = {}) {
   const { uri, name } = testDatabase()
   const cores: CoreContext[] = []
@@ -40,7 +43,7 @@ export function testCores(count = 2, settings: Partial<CoreConfig> = {}) {
       skew += ms
     },
 
-    /** Opens the cores; with `started` they follow each other as processes do. */
+    /** Opens the cores. With `started` they follow each other's wake-ups. */
     async open({ started = false } = {}): Promise<CoreContext[]> {
       for (let index = 0; index < count; index += 1) {
         const database = await openDatabase({ uri, name, timeoutMs: 5000 })
@@ -79,7 +82,7 @@ export function testCores(count = 2, settings: Partial<CoreConfig> = {}) {
       return { conversationId, sessionId, workspaceId, siteKey, credentials: { accessGrant, origin } }
     },
 
-    /** The whole log, with what is never replayed. */
+    /** The whole log, including transient events. */
     log: (conversationId: string): Promise<LogEvent[]> =>
       createEventStore(cores[0]!.database.collections).readAfter({ conversationId, after: 0 }, 10_000, {
         transient: true,

@@ -1,8 +1,8 @@
 import type { Scheduler } from 'fast-check'
 import type { Collections, Database } from './database/database.ts'
 
-/** Calls that go to the database, of collections and of cursors. */
-const asking = new Set([
+/** Methods of collections and cursors that call the database. */
+const databaseMethods = new Set([
   'insertOne',
   'insertMany',
   'updateOne',
@@ -18,10 +18,10 @@ const asking = new Set([
   'toArray',
 ])
 
-/** Makes a task of the scheduler that begins only when its turn comes, and that no other one interrupts. */
+/** Runs a task in its turn of the scheduler, without interruption by other tasks. */
 export async function inTurn<T>(scheduler: Scheduler, name: string, task: () => Promise<T>): Promise<T> {
   let value: T | undefined
-  // The scheduler awaits what it is given when the turn comes, and prints what it gets.
+  // The scheduler awaits this object in its turn, and prints the result.
   const onTurn = (done: () => void, fail: (error: unknown) => void) =>
     task().then((result) => {
       value = result
@@ -33,11 +33,11 @@ export async function inTurn<T>(scheduler: Scheduler, name: string, task: () => 
 }
 
 /**
- * The database as one process sees it when each of its calls waits for its turn, and each answer for another one: other tasks can
- * come between a question and the line of code after it.
+ * Wraps a database so that each call waits for its turn, and each result for another one. So other
+ * tasks can run between a query and the code after it.
  */
 export function interleavedDatabase(scheduler: Scheduler, database: Database): Database {
-  async function askInTurn<T>(name: string, ask: () => Promise<T>): Promise<T> {
+  async function callInTurn<T>(name: string, ask: () => Promise<T>): Promise<T> {
     const answer = await inTurn(scheduler, name, ask)
     await scheduler.schedule(Promise.resolve(), `${name} answered`)
     return answer
@@ -50,9 +50,9 @@ export function interleavedDatabase(scheduler: Scheduler, database: Database): D
         if (typeof value !== 'function') return value
         const name = `${of}.${String(property)}`
         return (...call: unknown[]) => {
-          if (asking.has(String(property))) return askInTurn(name, () => value.apply(target, call))
+          if (databaseMethods.has(String(property))) return callInTurn(name, () => value.apply(target, call))
           const made = value.apply(target, call)
-          // Cursors, which ask when they are read.
+          // Cursors call the database when they are read.
           return made !== null && typeof made === 'object' ? inTurns(made, name) : made
         }
       },

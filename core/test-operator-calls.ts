@@ -10,7 +10,7 @@ import { coreRoutes } from './rpc/router.ts'
 import { inMemoryTransport } from './server.ts'
 import { site, type TestCores } from './test-core-context.ts'
 
-/** What stands in one workspace, for another one's operator to reach for. */
+/** Ids of the objects of one workspace. */
 export interface Things {
   workspaceId: string
   connectionId: string
@@ -27,8 +27,8 @@ export interface Things {
 const bySession = ({ sessionId }: Things) => ({ visitor: { by: { case: 'sessionId', value: sessionId } } })
 
 /**
- * A request of each operator method about things of one workspace. A new method needs a line here: then it is known that
- * no other workspace's operator gets through.
+ * A request of each operator method for the objects of one workspace. Every new method needs a line
+ * here, so that the isolation of workspaces is tested for it.
  */
 export const requests: Record<string, (things: Things) => Record<string, unknown>> = {
   'SessionService.GetSession': ({ sessionId }) => ({ sessionId }),
@@ -89,17 +89,17 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
 
 const agent = { displayName: 'Ada' }
 const desk = { subject: 'desk' }
-/** An address, so that no name is asked for. */
+/** An IP address, so that the test needs no DNS. */
 const destinationUrl = 'https://93.184.216.34/hook'
 
-/** The router knows every service that the core serves, so no method is left out. By name: `LeadService.GetLead`. */
+/** Returns all methods that the core serves, by name: `LeadService.GetLead`. */
 export function servedMethods(): [string, DescMethod][] {
   const served = createConnectRouter({ grpc: false, grpcWeb: false })
   coreRoutes({ config: readCoreConfig({}) } as never)(served)
   return served.handlers.map(({ method }) => [`${method.parent.name}.${method.name}`, method])
 }
 
-/** Makes one of everything in the workspace of the cores. */
+/** Creates one object of each kind in the workspace of the cores. */
 export async function thingsOf(cores: TestCores, sessionId: string, conversationId: string): Promise<Things> {
   const { core, workspaceId, connectionId, publicSiteKey: siteKey } = cores
   const seen = { workspaceId, connectionId, siteKey, sessionId, conversationId }
@@ -119,7 +119,7 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
   return { ...seen, commandId, leadId, subscriptionId, attemptId, erasureId }
 }
 
-/** One that does not go on by itself while a test looks. */
+/** Creates a finished erasure, so that no job changes it during a test. */
 async function finishedErasure({ core }: TestCores, workspaceId: string) {
   const store = createErasureStore(core.database.collections)
   const at = new Date()
@@ -142,7 +142,7 @@ async function finishedErasure({ core }: TestCores, workspaceId: string) {
   return { erasureId }
 }
 
-/** What the core says to a call: its Connect code and its public one. */
+/** Calls the core and returns the Connect code and the public code. */
 export async function call(
   { core }: Pick<TestCores, 'core'>,
   method: DescMethod,

@@ -7,10 +7,10 @@ import { coreRouterOptions, coreRoutes } from './rpc/router.ts'
 import { site, type TestCores } from './test-core-context.ts'
 import { operatorScopes } from './workspaces/operator-scopes.ts'
 
-/** What an operator calls at one core. */
+/** Clients of an operator at one core. */
 export async function clientsOf(core: CoreContext, workspaceId: string | undefined) {
   const scopes = [...operatorScopes]
-  const token = await core.access.issue({ subject: 'ada', scopes, ...(workspaceId && { workspaceId }) })
+  const token = await core.access.issue({ subject: 'ada', scopes, workspaceId })
   const authorize: Interceptor = (next) => (request) => {
     request.header.set('authorization', `Bearer ${token}`)
     return next(request)
@@ -26,7 +26,7 @@ export async function clientsOf(core: CoreContext, workspaceId: string | undefin
 
 type Clients = Awaited<ReturnType<typeof clientsOf>>
 
-/** Things that nobody else uses. */
+/** Objects of one test. */
 export interface Scene {
   name: string
   connectionId: string
@@ -39,22 +39,22 @@ export interface Scene {
   commandId: string
 }
 
-/** What an answer names: ids, and the secret where there is one. */
+/** The ids of a response, and its secret if there is one. */
 export type Answer = { id: string | undefined; secret?: string | undefined }
 
 export interface Write {
   isKeyed: boolean
-  /** A token of one workspace may not make it. */
+  /** Requires a token without a workspace. */
   isGlobal?: true
   scene(cores: TestCores): Promise<Scene>
   call(clients: Clients, scene: Scene, key: string | undefined, input: string): Promise<Answer>
-  /** Counts what calls have left behind. */
+  /** Counts the effects of the calls. */
   effects(cores: TestCores, scene: Scene): Promise<number>
-  /** What another operator may change as well. */
+  /** State that another operator may change too. */
   state?(cores: TestCores, scene: Scene): Promise<unknown>
 }
 
-/** An address, so that no name is asked for. */
+/** An IP address, so that the test needs no DNS. */
 const destinationUrl = 'https://93.184.216.34/hook'
 const desk = { subject: 'desk' }
 let scenes = 0

@@ -32,7 +32,7 @@ let server: CoreServer
 let baseUrl: string
 let headers: Record<string, string>
 
-/** Whole under another name, then renamed, as those do who renew certificates. */
+/** Replaces a file atomically, like tools that renew certificates. */
 function put(file: keyof typeof files, content: string) {
   writeFileSync(`${files[file]}.new`, content)
   renameSync(`${files[file]}.new`, files[file])
@@ -62,7 +62,7 @@ afterAll(async () => {
 })
 
 const both = first.authority + second.authority
-const known = { ca: both, ...first.client }
+const accepted = { ca: both, ...first.client }
 const ask = (transport: Transport) =>
   createClient(SessionService, transport)
     .checkOrigin({ origin: 'https://nobody.example' }, { headers })
@@ -71,7 +71,7 @@ const ask = (transport: Transport) =>
 const over = (nodeOptions: http2.SecureClientSessionOptions, url = baseUrl) =>
   createConnectTransport({ baseUrl: url, httpVersion: '2', nodeOptions })
 
-/** What a new connection is shown. */
+/** Issuer of the certificate on a new connection. */
 function issuerOf(material: object): Promise<string> {
   return new Promise((resolve, reject) => {
     const request = https.get(`${baseUrl}/livez`, { ...material, agent: false }, (response) => {
@@ -91,32 +91,32 @@ const statusOf = (path: string) =>
 
 describe('a core with certificates', () => {
   it.each<[string, () => Transport]>([
-    ['Connect over HTTP/2', () => over(known)],
-    ['Connect over HTTP/1.1', () => createConnectTransport({ baseUrl, httpVersion: '1.1', nodeOptions: known })],
-    ['gRPC', () => createGrpcTransport({ baseUrl, nodeOptions: known })],
-  ])('answers %s to a caller whose certificate it knows', async (_, transport) => {
+    ['Connect over HTTP/2', () => over(accepted)],
+    ['Connect over HTTP/1.1', () => createConnectTransport({ baseUrl, httpVersion: '1.1', nodeOptions: accepted })],
+    ['gRPC', () => createGrpcTransport({ baseUrl, nodeOptions: accepted })],
+  ])('serves %s to a caller with an accepted certificate', async (_, transport) => {
     expect(await ask(transport())).toBe('false')
   })
 
   it.each<[string, http2.SecureClientSessionOptions]>([
-    ['none', { ca: both }],
-    ['one of another authority', { ca: both, ...second.client }],
-    ['one that is for servers', { ca: both, ...first.core }],
-  ])('refuses a caller with a good token and %s', async (_, material) => {
+    ['no certificate', { ca: both }],
+    ['a certificate of another authority', { ca: both, ...second.client }],
+    ['a server certificate', { ca: both, ...first.core }],
+  ])('rejects a caller with a valid token and %s', async (_, material) => {
     expect(await ask(over(material))).toBe('PermissionDenied')
   })
 
-  it('is refused by a caller who does not know its authority, and talks to nobody without TLS', async () => {
+  it('fails for a caller that does not trust its authority and for one without TLS', async () => {
     expect(await ask(over({ ca: second.authority, ...first.client }))).not.toBe('false')
     expect(await ask(over({}, baseUrl.replace('https', 'http')))).not.toBe('false')
   })
 
-  it('tells a probe that has none how it is', async () => {
+  it('responds to probes without a certificate', async () => {
     expect([await statusOf('/livez'), await statusOf('/readyz'), await statusOf('/nothing')]).toEqual([200, 200, 403])
   })
 
-  it('shows and takes what its files hold now, while calls go on', async () => {
-    const transport = over(known)
+  it('reloads its certificates and authorities without ending open calls', async () => {
+    const transport = over(accepted)
     const open = new AbortController()
     async function* commands() {
       await new Promise((resolve) => open.signal.addEventListener('abort', resolve))
@@ -133,17 +133,17 @@ describe('a core with certificates', () => {
         ended = true
       },
     )
-    expect(await issuerOf(known)).toBe('Test first core authority')
+    expect(await issuerOf(accepted)).toBe('Test first core authority')
 
     put('ca', both)
     put('cert', second.core.cert)
     put('key', second.core.key)
-    await until('the new certificate', async () => (await issuerOf(known)) === 'Test second core authority')
+    await until('the new certificate', async () => (await issuerOf(accepted)) === 'Test second core authority')
     expect(await ask(over({ ca: both, ...second.client }))).toBe('false')
-    expect(await ask(over(known))).toBe('false')
+    expect(await ask(over(accepted))).toBe('false')
 
     put('ca', second.authority)
-    await until('the old authority is gone', async () => (await ask(over(known))) === 'PermissionDenied')
+    await until('the old authority is gone', async () => (await ask(over(accepted))) === 'PermissionDenied')
     expect(await ask(over({ ca: both, ...second.client }))).toBe('false')
     expect(ended).toBe(false)
     open.abort()

@@ -1,18 +1,19 @@
-// Makes a service token: `npm run token -- --subject <name> --scopes <scope,…>`. It is printed, and kept nowhere.
+// Creates a service token: `npm run token -- --subject <name> --scopes <scope,…>`. It is printed
+// and not stored.
 import { parseArgs } from 'node:util'
 import { readCoreConfig } from './config.ts'
 import { createKeyring } from './keys/keyring.ts'
 import { createAccess, knownScopes } from './rpc/access.ts'
 import { settingsSecretKeys } from './secrets.ts'
 
-const usage = `Makes a service token, signed with the first of SECRET_KEYS:
+const usage = `Creates a service token, signed with the first key of SECRET_KEYS:
 
   npm run --silent token -- --subject <name> --scopes <scope,…> [--workspace <id>] [--days <n>]
 
-  --subject    who it is for; it stands in the record of what is done with it
-  --scopes     what it may do, of: ${knownScopes.join(', ')}
-  --workspace  the one workspace that it may act for; all of them where left out
-  --days       how long it is good, 90 where left out`
+  --subject    name of its user; audit records have it
+  --scopes     its permissions, any of: ${knownScopes.join(', ')}
+  --workspace  the workspace that it is limited to; default: all
+  --days       its lifetime in days, default: 90`
 
 async function main() {
   const { values } = parseArgs({
@@ -29,7 +30,7 @@ async function main() {
   const unknown = scopes.filter((scope) => !knownScopes.includes(scope))
   const days = Number(values.days)
   if (values.subject === '' || scopes.length === 0) throw new Error(`--subject and --scopes are missing\n\n${usage}`)
-  if (unknown.length > 0) throw new Error(`there is no scope ${unknown.join(', ')}\n\n${usage}`)
+  if (unknown.length > 0) throw new Error(`unknown scope ${unknown.join(', ')}\n\n${usage}`)
   if (!(days > 0)) throw new Error('--days must be a number above 0')
 
   const keys = await settingsSecretKeys(readCoreConfig())
@@ -37,7 +38,7 @@ async function main() {
     subject: values.subject,
     scopes,
     lifetime: Math.ceil(days * 86_400),
-    ...(values.workspace === undefined ? {} : { workspaceId: values.workspace }),
+    workspaceId: values.workspace,
   })
   console.log(token)
 }

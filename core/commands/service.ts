@@ -1,4 +1,4 @@
-import { createRecurring, type Recurring } from '../concurrency/recurring.ts'
+import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { LogService } from '../log/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
@@ -16,7 +16,7 @@ export interface CommandService {
   commands: Commands
   commandDecisions: CommandDecisions
   screenshots: Screenshots
-  jobs: Recurring[]
+  jobs: Job[]
 }
 
 const cleanupEveryMs = 60_000
@@ -59,6 +59,6 @@ export function createCommandService(
       now,
       settings: { maxBytes: screenshotMaxBytes, maxUploads: config.SCREENSHOT_UPLOADS_MAX, idempotencyRetention },
     }),
-    jobs: [createRecurring({ name: 'clean up commands', everyMs: cleanupEveryMs, run: cleanup.run, logger })],
+    jobs: [createJob({ name: 'clean up commands', everyMs: cleanupEveryMs, run: cleanup.run, logger })],
   }
 }

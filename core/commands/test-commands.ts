@@ -40,7 +40,7 @@ export function createTestCommands(database: Database) {
       grantIssuedAt: new Date(time.now),
       grantExpiresAt: new Date(time.now + 900_000),
     }),
-    isStill: () => true,
+    isUnchanged: () => true,
     endOf: async () => ({}),
     live: async (sessionId) => sessions.get(sessionId)!,
   }

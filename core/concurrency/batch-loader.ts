@@ -1,6 +1,6 @@
 /**
- * Loads values by key, many at once: what is asked for while a load is in flight is the next load, without a timer.
- * Errors: a load that fails fails each of its keys.
+ * Loads values by key in batches. Keys requested during a load form the next batch, without a
+ * timer. Errors: a failed load fails each of its keys.
  */
 export function createBatchLoader<V>(
   loadMany: (keys: string[]) => Promise<Map<string, V>>,
@@ -36,7 +36,7 @@ export function createBatchLoader<V>(
     if (!entry) {
       entry = Promise.withResolvers()
       waiting.set(key, entry)
-      // Let everybody who is about to ask ask first.
+      // Wait until the end of this turn, so that the batch has all keys of the turn.
       queueMicrotask(start)
     }
     return entry.promise

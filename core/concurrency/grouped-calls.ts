@@ -4,8 +4,8 @@ export interface GroupedCallsOptions {
 }
 
 /**
- * One call for many: what comes while a call is on its way is the next one, without a timer. Each item has an outcome of its own.
- * Errors: a call that fails as a whole fails each of its items.
+ * Combines items into calls. Items that arrive during a call form the next one, without a timer.
+ * Each item has its own outcome. Errors: a failed call fails each of its items.
  */
 export function createGroupedCalls<Item, Result>(
   callMany: (items: Item[]) => Promise<PromiseSettledResult<Result>[]>,
@@ -42,7 +42,7 @@ export function createGroupedCalls<Item, Result>(
   return (item) => {
     const outcome = Promise.withResolvers<Result>()
     waiting.push({ item, outcome })
-    // Let everybody who is about to call come along.
+    // Wait until the end of this turn, so that the call has all items of the turn.
     queueMicrotask(start)
     return outcome.promise
   }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createRounds } from './rounds.ts'
 
 describe('a round', () => {
-  it('meets everything within its steps, and no step has more to do than its part', () => {
+  it('covers all keys within its steps, in parts of equal size', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 200 }), fc.integer({ min: 1, max: 30 }), (count, steps) => {
         const all = Array.from({ length: count }, (_, index) => index)
@@ -15,7 +15,7 @@ describe('a round', () => {
     )
   })
 
-  it('meets in the next one what came up, and no longer what has gone', () => {
+  it('includes keys that appeared in the next round, without removed ones', () => {
     const present = new Set(['a', 'b'])
     const next = createRounds(() => present, 2)
     expect(next()).toEqual(['a'])

@@ -1,6 +1,6 @@
 /**
- * Goes round what there is, a part of it at each call, so that no call has much to do: everything is met within `steps`
- * calls. What comes up during a round may wait for the next one.
+ * Returns some of the present keys at each call, so that no call has much to do. `steps` calls
+ * cover all keys. Keys that appear during a round may wait for the next one.
  */
 export function createRounds<K>(present: () => Iterable<K>, steps: number): () => K[] {
   let left: K[] = []

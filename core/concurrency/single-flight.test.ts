@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { createSingleFlight } from './single-flight.ts'
 
-describe('work done one run at a time', () => {
-  test('what comes up during a round belongs to the same run, as one round', async () => {
+describe('a single flight', () => {
+  test('does the work that arrives during a round in one more round of the same run', async () => {
     let waiting = 0
     const rounds: number[] = []
     const flight = createSingleFlight(
@@ -25,7 +25,7 @@ describe('work done one run at a time', () => {
     expect(rounds).toEqual([1, 2])
   })
 
-  test('a round that fails ends the run for its callers, and the next run starts afresh', async () => {
+  test('rejects the run when a round fails, and starts anew with the next run', async () => {
     let left = 2
     const flight = createSingleFlight(
       () => left > 0,
@@ -39,7 +39,7 @@ describe('work done one run at a time', () => {
     expect(left).toBe(0)
   })
 
-  test('with a pace the first round starts at once, and whoever waits for the end does not wait for the pace', async () => {
+  test('starts the first round at once and skips the pace when a caller waits for the end', async () => {
     let waiting = 1
     const rounds: number[] = []
     const flight = createSingleFlight(
@@ -65,7 +65,7 @@ describe('work done one run at a time', () => {
     expect(rounds).toEqual([1, 3, 4])
   })
 
-  test('whoever waits for what is there now does not wait for what never stops coming', async () => {
+  test('resolves caughtUp while work keeps arriving', async () => {
     let waiting = 1
     let done = 0
     let stopped = false

@@ -1,22 +1,25 @@
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 
 export interface SingleFlight {
-  /** Makes sure that the work runs, now or as it already does; resolves or rejects as that run does. */
+  /** Starts a run, or joins the current one. Settles with that run. */
   run(): Promise<void>
-  /** Resolves when nothing runs, however it ended; work that keeps a pace is hurried. */
+  /** Resolves when no run is under way, even after a failure. Skips the pace. */
   settled(): Promise<void>
-  /** Resolves when a round that begins from now on is over, or nothing runs; hurried likewise. It ends under steady work, too. */
+  /**
+   * Resolves when a round that begins from now on has ended, or when no run is under way. Skips the
+   * pace. It also resolves while work keeps arriving.
+   */
   caughtUp(): Promise<void>
 }
 
 export interface SingleFlightOptions {
-  /** Milliseconds from one round's start to the next one's, for work that may wait a little and so is done for more at once. */
+  /** Minimum time between the starts of two rounds, so that one round can do more work. */
   paceMs?: number
 }
 
 /**
- * Runs work of the kind «do what is waiting, then look again», one run at a time. What comes up during a run belongs to
- * that run. A round that fails ends it. The first round after a quiet time starts at once.
+ * Repeats a round while there is work, one run at a time. Work that arrives during a run belongs to
+ * that run. A failed round ends the run. The first round after a pause starts at once.
  */
 export function createSingleFlight(
   hasMore: () => boolean,
@@ -25,7 +28,7 @@ export function createSingleFlight(
 ): SingleFlight {
   let running: Promise<void> | undefined
   let lastRoundAt = Number.NEGATIVE_INFINITY
-  let hurried = new AbortController()
+  let skippingPace = new AbortController()
   let begun = 0
   let ended = 0
   let roundOver = Promise.withResolvers<void>()
@@ -38,14 +41,14 @@ export function createSingleFlight(
 
   async function keepPace() {
     const waitMs = lastRoundAt + paceMs - performance.now()
-    // Rejects when it is hurried, which ends the wait.
-    if (waitMs > 0) await delay(waitMs, undefined, { signal: hurried.signal }).catch(() => {})
+    // `settled` and `caughtUp` abort the wait.
+    if (waitMs > 0) await delay(waitMs, undefined, { signal: skippingPace.signal }).catch(() => {})
     lastRoundAt = performance.now()
   }
 
   async function runAll() {
     try {
-      // Let everything that is on its way in this turn come along; what may wait a little lets it go out first.
+      // Wait for the other work of this turn; with a pace, also for its I/O.
       await (paceMs > 0 ? turn() : null)
       while (hasMore()) {
         if (paceMs > 0) await keepPace()
@@ -54,7 +57,7 @@ export function createSingleFlight(
         endRound()
       }
     } finally {
-      // In the same turn as the last look: nothing can come up in between and be left lying.
+      // In the same turn as the last `hasMore`, so that no work can arrive in between.
       running = undefined
       endRound()
     }
@@ -67,18 +70,18 @@ export function createSingleFlight(
     },
     async settled() {
       while (running) {
-        hurried.abort()
+        skippingPace.abort()
         await running.catch(() => {})
       }
-      hurried = new AbortController()
+      skippingPace = new AbortController()
     },
     async caughtUp() {
       const next = begun + 1
       while (running && ended < next) {
-        hurried.abort()
+        skippingPace.abort()
         await roundOver.promise
       }
-      hurried = new AbortController()
+      skippingPace = new AbortController()
     },
   }
 }

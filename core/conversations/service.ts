@@ -1,4 +1,4 @@
-import { createRecurring, type Recurring } from '../concurrency/recurring.ts'
+import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { LogService } from '../log/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
@@ -22,7 +22,7 @@ export interface ConversationService {
   conversationSummaries: ConversationSummaries
   inbox: Inbox
   inboxWatch: InboxWatch
-  jobs: Recurring[]
+  jobs: Job[]
   /** Resolves when every background write is done. */
   drain(): Promise<void>
 }
@@ -84,14 +84,14 @@ export function createConversationService(
     inbox,
     inboxWatch,
     jobs: [
-      createRecurring({ name: 'expire typing', everyMs: typingEveryMs, run: typing.endOverdue, logger }),
-      createRecurring({
+      createJob({ name: 'expire typing', everyMs: typingEveryMs, run: typing.endOverdue, logger }),
+      createJob({
         name: 'reconcile conversations',
         everyMs: reconcileEveryMs,
         run: reconcile,
         logger,
       }),
-      createRecurring({
+      createJob({
         name: 'check for missed messages',
         everyMs: missedMessagesEveryMs,
         run: inboxWatch.check,

@@ -1,5 +1,5 @@
 import { readAtScrape } from '../../platform/observability/metrics.ts'
-import { createRecurring, type Recurring } from '../concurrency/recurring.ts'
+import { createJob, type Job } from '../concurrency/job.ts'
 import type { ConversationService } from '../conversations/service.ts'
 import type { CoreKit } from '../kit.ts'
 import { createLeadFanOut, type LeadFanOut } from '../leads/lead-fan-out.ts'
@@ -29,7 +29,7 @@ export interface DeliveryService {
   subscriptionDisabling: SubscriptionDisabling
   deliveryWork: DeliveryWork<ClaimedDelivery[], ClaimRequest>
   liveSubscriptions: LiveSubscriptions
-  jobs: Recurring[]
+  jobs: Job[]
   /** Wakes every waiting worker, so that their calls end. */
   close(): void
 }
@@ -170,6 +170,6 @@ export function createDeliveryService(
     deliveryWork,
     liveSubscriptions,
     close: deliveryWork.close,
-    jobs: jobs.map((job) => createRecurring({ ...job, everyMs: reconcileEveryMs, logger })),
+    jobs: jobs.map((job) => createJob({ ...job, everyMs: reconcileEveryMs, logger })),
   }
 }

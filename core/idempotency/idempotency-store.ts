@@ -4,37 +4,37 @@ import { isDuplicateKey } from '../database/faults.ts'
 export interface IdempotencyDocument {
   _id: string
   inputHash: string
-  /** Whose operation it was: the session that asked, and the one that the answer is about. */
+  /** Sessions of the operation: the session of the request and that of the result. */
   sessionIds?: string[]
-  /** Set once the operation is done; what its answer is made from again. Never a credential. */
+  /** Set once the operation is done. Its response is rebuilt from it. Never a credential. */
   result?: unknown
-  /** The run that holds the key: only its writes count. */
+  /** The run that leases the key. Only its writes count. */
   owner?: string
-  /** When the key was first claimed. A run that takes the key over from a dead one keeps it. */
+  /** Start of the first run. A run that takes over from a dead one keeps it. */
   startedAt?: Date
-  /** Until when the owner is taken to be alive. */
+  /** Time after which the owner counts as dead. */
   runningUntil: Date
   expiresAt: Date
 }
 
 export type IdempotencyRecord = Omit<IdempotencyDocument, '_id'>
 
-/** What a run needs to hold a key. */
-export type Claim = Required<Pick<IdempotencyRecord, 'owner' | 'startedAt'>> & Omit<IdempotencyRecord, 'result'>
+/** Lease of a key by one run. */
+export type KeyLease = Required<Pick<IdempotencyRecord, 'owner' | 'startedAt'>> & Omit<IdempotencyRecord, 'result'>
 
 export interface IdempotencyStore {
   /**
-   * Takes the key for a new operation, or takes it over from a run that is taken to be dead; else returns the record of the
-   * one that has it.
+   * Leases the key for a new operation, or takes it over from a dead run. Otherwise returns the
+   * earlier record.
    */
-  claim(key: string, claim: Claim, now: Date): Promise<{ claimed: Claim } | { earlier: IdempotencyRecord }>
+  acquire(key: string, lease: KeyLease, now: Date): Promise<{ acquired: KeyLease } | { earlier: IdempotencyRecord }>
   /**
-   * Stores the result if the claim still holds, or if nobody has the key. Returns the other record if it does not.
-   * `sessionId` is the session that the result is about.
+   * Stores the result if the lease is still held or the key is free. Otherwise returns the other
+   * record. `sessionId` is the session of the result.
    */
-  finish(key: string, claim: Claim, result: unknown, sessionId?: string): Promise<IdempotencyRecord | undefined>
-  /** The operation failed and left nothing behind: the key is free again, if the claim still holds. */
-  release(key: string, claim: Claim): Promise<void>
+  finish(key: string, lease: KeyLease, result: unknown, sessionId?: string): Promise<IdempotencyRecord | undefined>
+  /** Frees the key after a failure without effects, if the lease is still held. */
+  release(key: string, lease: KeyLease): Promise<void>
 }
 
 export function createIdempotencyStore({
@@ -42,7 +42,7 @@ export function createIdempotencyStore({
 }: {
   idempotency: Collection<IdempotencyDocument>
 }): IdempotencyStore {
-  /** Inserts a record unless there is one, which is then returned. */
+  /** Inserts a record. Returns the existing one if there is one. */
   async function insert(key: string, record: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
     for (;;) {
       try {
@@ -57,38 +57,38 @@ export function createIdempotencyStore({
   }
 
   return {
-    async claim(key, claim, now) {
+    async acquire(key, lease, now) {
       for (;;) {
-        const earlier = await insert(key, claim)
-        if (!earlier) return { claimed: claim }
-        const isOver = earlier.expiresAt <= now
+        const earlier = await insert(key, lease)
+        if (!earlier) return { acquired: lease }
+        const isExpired = earlier.expiresAt <= now
         const isDead =
-          earlier.result === undefined && earlier.runningUntil <= now && earlier.inputHash === claim.inputHash
-        if (!isOver && !isDead) return { earlier }
-        const { startedAt = claim.startedAt } = isOver ? claim : earlier
-        const claimed = { ...claim, startedAt }
-        // The record that was judged must still be there.
+          earlier.result === undefined && earlier.runningUntil <= now && earlier.inputHash === lease.inputHash
+        if (!isExpired && !isDead) return { earlier }
+        const { startedAt = lease.startedAt } = isExpired ? lease : earlier
+        const acquired = { ...lease, startedAt }
+        // The record must be unchanged since it was read.
         const { owner, runningUntil, expiresAt } = earlier
         const unchanged = {
           _id: key,
           owner: owner ?? { $exists: false },
           runningUntil,
           expiresAt,
-          ...(isOver ? {} : { result: { $exists: false } }),
+          ...(isExpired ? {} : { result: { $exists: false } }),
         }
-        if ((await idempotency.replaceOne(unchanged, claimed)).matchedCount === 1) return { claimed }
+        if ((await idempotency.replaceOne(unchanged, acquired)).matchedCount === 1) return { acquired }
       }
     },
 
-    async finish(key, claim, result, sessionId) {
-      const { owner, sessionIds = [] } = claim
+    async finish(key, lease, result, sessionId) {
+      const { owner, sessionIds = [] } = lease
       const { matchedCount } = await idempotency.updateOne(
         { _id: key, owner },
         { $set: { result }, ...(sessionId !== undefined && { $addToSet: { sessionIds: sessionId } }) },
       )
       if (matchedCount === 1) return undefined
-      const named = [...new Set([...sessionIds, ...(sessionId === undefined ? [] : [sessionId])])]
-      return insert(key, { ...claim, result, ...(named.length > 0 && { sessionIds: named }) })
+      const allSessionIds = [...new Set([...sessionIds, ...(sessionId === undefined ? [] : [sessionId])])]
+      return insert(key, { ...lease, result, ...(allSessionIds.length > 0 && { sessionIds: allSessionIds }) })
     },
 
     async release(key, { owner }) {

@@ -17,7 +17,7 @@ afterAll(() => database.close())
 const second = 1000
 const base = { scope: ['POST /sessions', 'pk'], input: { a: 1 }, keptFor: 600 }
 
-/** The store, whose calls wait for their turn in the scheduler. */
+/** The store with calls ordered by the scheduler. */
 function scheduled<T extends object>(store: T, scheduler: fc.Scheduler, label: string): T {
   return new Proxy(store, {
     get(target, property) {
@@ -30,8 +30,8 @@ function scheduled<T extends object>(store: T, scheduler: fc.Scheduler, label: s
   })
 }
 
-describe('an operation whose runs are taken for dead while they are alive', () => {
-  it('has one answer, in every order of claim, takeover, finish and release', async () => {
+describe('an operation whose slow runs count as dead', () => {
+  it('has one result in any order of acquire, takeover, finish and release', async () => {
     const behaviours = fc.array(fc.record({ fails: fc.boolean(), retries: fc.nat({ max: 2 }) }), {
       minLength: 2,
       maxLength: 4,
@@ -50,7 +50,7 @@ describe('an operation whose runs are taken for dead while they are alive', () =
           const store = scheduled(createIdempotencyStore(database.collections), scheduler, String(index))
           const idempotency = createIdempotency(store, () => now)
           for (let attempt = 0; attempt <= retries; attempt += 1) {
-            // The runs before are slower than a process is taken to be alive.
+            // Earlier runs count as dead by now.
             await scheduler.schedule(Promise.resolve(), `${index} begins`)
             now += 16 * second
             await idempotency.once({ ...base, key, run: run(index, fails && attempt === 0) }).then(
@@ -73,7 +73,7 @@ describe('an operation whose runs are taken for dead while they are alive', () =
     )
   }, 120_000)
 
-  it('keeps the time of its first run, and gets a new one after its answer has expired', async () => {
+  it('keeps the start time of its first run until its result expires', async () => {
     let now = Date.UTC(2026, 0, 2)
     const idempotency = createIdempotency(createIdempotencyStore(database.collections), () => now)
     const key = randomUUID()
@@ -96,7 +96,7 @@ describe('an operation whose runs are taken for dead while they are alive', () =
     expect(started[2]).not.toEqual(started[0])
   })
 
-  it('is not freed by a slow run that fails after another one has taken the key over', async () => {
+  it('stays leased when a slow run fails after a takeover', async () => {
     let now = Date.UTC(2026, 0, 2)
     const idempotency = createIdempotency(createIdempotencyStore(database.collections), () => now)
     const key = randomUUID()

@@ -6,34 +6,35 @@ import { isIdempotencyKey } from '../rules.ts'
 import type { IdempotencyRecord, IdempotencyStore } from './idempotency-store.ts'
 
 export interface Operation<R> {
-  /** Route and owner of the key: the same key elsewhere is another operation. */
+  /** Route and owner of the key. The same key in another scope is another operation. */
   scope: string[]
   key: string
-  /** Who asks, where there is a session already: with its visitor, what is kept of the operation is erased. */
+  /** Session of the request, if any. An erasure of its visitor removes the record. */
   sessionId?: string
-  /** What is compared: the input as it was sent. */
+  /** The input as it was sent. Repeats are compared with it. */
   input: unknown
-  /** How long a repeat gets the first answer, in seconds. */
+  /** How long a repeat returns the first result, in seconds. */
   keptFor: number
   /**
-   * Does it. What it returns is stored, so it holds no credential. It may run again after its process died, and while a slow
-   * one still runs: `operation` names the scope, key and input and is the same in each run. `startedAt` is that of the first
-   * run; it changes when the key is used again after its time.
+   * Runs the operation. Its result is stored, so it must not have credentials. It may run again
+   * after its process died or while a slow run is under way. `operation` identifies scope, key and
+   * input and is the same in each run. `startedAt` is the start of the first run. It changes when
+   * the key is used again after it expired.
    */
   run: (operation: string, startedAt: Date) => Promise<R>
 }
 
 export interface Idempotency {
   /**
-   * Runs an operation once, whichever process its repeats reach (contract, section 1). If a run was taken for dead and
-   * finishes late, it returns the answer that is stored, never one of its own.
-   * Errors: `IdempotencyKeyInvalid`, `IdempotencyConflict` for other input, `OperationInProgress` while the first still runs.
+   * Runs an operation once, even if its repeats reach other processes (contract, section 1). A run
+   * that finishes after a takeover returns the stored result. Errors: `IdempotencyKeyInvalid`,
+   * `IdempotencyConflict` for other input, `OperationInProgress` while the first run is under way.
    */
   once<R>(operation: Operation<R>): Promise<{ result: R; replayed: boolean }>
 }
 
-/** A process that has not finished after this long is taken to be dead, in milliseconds. */
-const runningFor = 15_000
+/** Time after which a run counts as dead. */
+const maxRunMs = 15_000
 
 export function createIdempotency(store: IdempotencyStore, now: () => number): Idempotency {
   return {
@@ -44,12 +45,12 @@ export function createIdempotency(store: IdempotencyStore, now: () => number): I
         .digest('base64url')
       const inputHash = hashInput(input)
       const startedAt = new Date(now())
-      const wanted = {
+      const lease = {
         owner: randomUUID(),
         startedAt,
         inputHash,
         ...(sessionId === undefined ? {} : { sessionIds: [sessionId] }),
-        runningUntil: new Date(startedAt.getTime() + runningFor),
+        runningUntil: new Date(startedAt.getTime() + maxRunMs),
         expiresAt: new Date(startedAt.getTime() + keptFor * 1000),
       }
 
@@ -59,15 +60,15 @@ export function createIdempotency(store: IdempotencyStore, now: () => number): I
         return { result: earlier.result as R, replayed: true }
       }
 
-      const attempt = await store.claim(id, wanted, startedAt)
+      const attempt = await store.acquire(id, lease, startedAt)
       if ('earlier' in attempt) return replay(attempt.earlier)
-      const { claimed } = attempt
+      const { acquired } = attempt
       try {
-        const result = await run(`${id}.${inputHash}`, claimed.startedAt)
-        const other = await store.finish(id, claimed, result, sessionIdIn(result))
+        const result = await run(`${id}.${inputHash}`, acquired.startedAt)
+        const other = await store.finish(id, acquired, result, sessionIdIn(result))
         return other ? replay(other) : { result, replayed: false }
       } catch (error) {
-        await store.release(id, claimed).catch(() => {})
+        await store.release(id, acquired).catch(() => {})
         throw error
       }
     },

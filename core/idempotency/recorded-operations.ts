@@ -1,17 +1,17 @@
 import type { Collection } from 'mongodb'
 
-/** How many operations a document remembers. */
+/** Number of operations that a document keeps. */
 const operationsKept = 32
 
-/** A document that remembers which operations changed it. */
+/** A document with the ids of the operations that changed it. */
 export interface RecordsOperations {
-  /** The latest last. */
+  /** Oldest first. */
   operations?: string[]
 }
 
 /**
- * Filter and change of a write that takes effect once for each operation. The operation is recorded by the write itself, so
- * a repeat after the death of its process does not undo what others changed in the meantime.
+ * Filter and update of a write that takes effect once per operation. The write itself records the
+ * operation. So a repeat after a crash does not undo later changes.
  */
 export const unlessRecorded = (operation: string) => ({ operations: { $ne: operation } })
 export const recording = (operation: string) => ({

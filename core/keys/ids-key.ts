@@ -2,15 +2,15 @@ import type { KeyStore } from './key-store.ts'
 import type { Keyring } from './keyring.ts'
 import type { SecretBox } from './secret-box.ts'
 
-/** The key by which browsers and subjects are known, once it has been read. Errors: those of the store. */
+/** Returns the key for ids of browsers and subjects, and caches it. Errors: those of the store. */
 export type IdsKey = () => Promise<Uint8Array>
 
 const name = 'ids'
 
 /**
- * Whom we know again, and whose ban stands, hangs on this key, so it lasts as long as the database: it is kept there,
- * sealed, and any of the secret keys can be taken away once it was sealed anew. In a database from before, it is what
- * was used there: the oldest of the secret keys gives it.
+ * Known visitors and their bans depend on this key, so it never changes. It is stored sealed in the
+ * database. A secret key can be removed after the ids key was sealed with another one. A database
+ * without it derives it from the oldest secret key, as earlier versions did.
  */
 export function createIdsKey(dependencies: {
   store: KeyStore
@@ -22,11 +22,12 @@ export function createIdsKey(dependencies: {
   let known: Promise<Uint8Array> | undefined
 
   async function read(): Promise<Uint8Array> {
-    const kept = (await store.find(name)) ?? (await store.keep(name, secretBox.seal(ofOldest()), new Date(now())))
+    const kept =
+      (await store.find(name)) ?? (await store.keep(name, secretBox.seal(deriveFromOldest()), new Date(now())))
     return new Uint8Array(Buffer.from(secretBox.open(kept), 'base64url'))
   }
 
-  function ofOldest(): string {
+  function deriveFromOldest(): string {
     return Buffer.from(keyring.all('visitor-id').at(-1)!.key).toString('base64url')
   }
 

@@ -36,7 +36,7 @@ async function rekeyWith(core: CoreContext, ...kids: string[]) {
 }
 
 describe('the secret keys', () => {
-  it('may change one after the other until none of the first is left, and whoever is known stays known', async () => {
+  it('can be replaced one by one without losing known visitors and bans', async () => {
     const first = await coreWith('k1')
     const { workspaceId } = await first.workspaces.createWorkspace('Shop')
     const { connectionId } = await first.workspaces.createConnection(workspaceId, 'Site', undefined)
@@ -57,7 +57,7 @@ describe('the secret keys', () => {
       const request = { publicSiteKey: siteKey, origin, clientInstanceId, idempotencyKey: randomUUID() }
       return (await core.sessions.create(request)).content
     }
-    /** The conversation that a person is in, after they have signed in. */
+    /** The conversation of a person after login. */
     const conversationOf = async (core: CoreContext, sub: string) => {
       const { accessGrant } = await begin(core, randomUUID())
       const assertion = signAssertion({ siteKey, ...identitySecret }, { claims: { sub } })
@@ -71,7 +71,7 @@ describe('the secret keys', () => {
 
     const old = await begin(first, 'held')
     for (const kids of [['k2', 'k1'], ['k2'], ['k3', 'k2'], ['k3']]) {
-      // As `npm run migrate -- --rekey` does before a key is taken out.
+      // Like `npm run migrate -- --rekey` before a key is removed.
       if (kids.length === 1) {
         const { inUse } = await rekeyWith(first, kids[0]!, kids[0] === 'k2' ? 'k1' : 'k2')
         expect(Object.keys(inUse)).toEqual(kids)
@@ -79,7 +79,7 @@ describe('the secret keys', () => {
       const core = await coreWith(...kids)
       expect([kids, await conversationOf(core, 'ada')]).toEqual([kids, known])
       await expect(begin(core, 'rude browser')).rejects.toThrow('VisitorBanned')
-      // Grants and service tokens are good as long as their key is.
+      // A grant is valid as long as its key is accepted.
       const credentials = { accessGrant: old.accessGrant, origin }
       if (kids.includes('k1')) await core.visitorAccess.authorize(credentials)
       else await expect(core.visitorAccess.authorize(credentials)).rejects.toThrow('GrantInvalid')
@@ -91,7 +91,7 @@ describe('the secret keys', () => {
     expect(box.open(kept!.secrets[0]!.sealed)).toMatch(/^whsec_/)
   })
 
-  it('are not mixed up by cores that start at once, or by a rotation beside the sealing', async () => {
+  it('stay consistent when cores start at once and a secret is rotated during rekeying', async () => {
     const [one, two] = await Promise.all([coreWith('k4', 'k3'), coreWith('k4', 'k3')])
     const [installation] = await one!.workspaces.listInstallations(
       (await one!.database.collections.workspaces.findOne({}))!._id,

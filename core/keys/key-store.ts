@@ -1,7 +1,7 @@
 import type { Collection } from 'mongodb'
 import { isDuplicateKey } from '../database/faults.ts'
 
-/** A key that lasts as long as the database, sealed with the secret keys of the settings. */
+/** A permanent key of the database, sealed with the secret keys of the settings. */
 export interface KeyDocument {
   _id: string
   sealed: string
@@ -10,7 +10,7 @@ export interface KeyDocument {
 
 export interface KeyStore {
   find(name: string): Promise<string | undefined>
-  /** Keeps a key, unless there is one of that name; the one that is kept. */
+  /** Stores a key unless the name exists. Returns the stored one. */
   keep(name: string, sealed: string, at: Date): Promise<string>
 }
 

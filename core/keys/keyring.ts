@@ -1,6 +1,8 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 
-/** What a key is used for; each purpose has keys of its own, derived from the secret keys of the settings. */
+/**
+ * Purpose of a key. Each purpose has its own keys, derived from the secret keys of the settings.
+ */
 export type KeyPurpose = 'access-grant' | 'renewal-token' | 'service-token' | 'visitor-id' | 'planned-id' | 'encryption'
 
 export interface DerivedKey {
@@ -10,9 +12,11 @@ export interface DerivedKey {
 }
 
 export interface Keyring {
-  /** The key that signs and encrypts now. */
+  /** The key for signing and encryption. */
   current(purpose: KeyPurpose): DerivedKey
-  /** A key that is still accepted, the current one first among equals; undefined for an unknown key id. */
+  /**
+   * An accepted key, the current one if several have the same id; undefined for an unknown key id.
+   */
   find(purpose: KeyPurpose, kid: string): DerivedKey | undefined
   /** Every accepted key, the current one first. */
   all(purpose: KeyPurpose): DerivedKey[]
@@ -24,7 +28,10 @@ export interface SecretKey {
   secret: Uint8Array
 }
 
-/** Keys for every purpose (HKDF-SHA256, RFC 5869). The first secret key is the current one; the others are accepted only. */
+/**
+ * Derives the keys of every purpose (HKDF-SHA256, RFC 5869). The first secret key is the current
+ * one; the others are only accepted.
+ */
 export function createKeyring(secretKeys: [SecretKey, ...SecretKey[]]): Keyring {
   const derived = new Map<KeyPurpose, [DerivedKey, ...DerivedKey[]]>()
 
@@ -49,12 +56,12 @@ export function createKeyring(secretKeys: [SecretKey, ...SecretKey[]]): Keyring 
   }
 }
 
-/** HMAC-SHA256 over the parts, joined so that no two lists of parts give the same input. */
+/** HMAC-SHA256 over the parts. Different lists of parts have different inputs. */
 export function keyedHash(key: Uint8Array, ...parts: string[]): Buffer {
   return createHmac('sha256', key).update(JSON.stringify(parts)).digest()
 }
 
-/** Whether two strings are equal, in a time that does not depend on where they differ. */
+/** Compares two strings in a time that does not depend on where they differ. */
 export function equalInConstantTime(left: string, right: string): boolean {
   const a = createHmac('sha256', 'compare').update(left).digest()
   const b = createHmac('sha256', 'compare').update(right).digest()

@@ -1,7 +1,7 @@
 import { type IdPrefix, plannedId } from '../ids.ts'
 import { type Keyring, keyedHash } from './keyring.ts'
 
-/** The id of what an operation makes: the same one whenever the operation runs again. */
+/** The id of the object that an operation makes. Every run of the operation gets the same id. */
 export type PlannedIds = (prefix: IdPrefix, operation: string) => string
 
 export function createPlannedIds(keyring: Keyring): PlannedIds {

@@ -3,15 +3,15 @@ import type { SecretBox } from './secret-box.ts'
 import { kidOf } from './secret-box.ts'
 
 export interface Rekeyed {
-  /** Secrets that were sealed anew. */
+  /** Number of secrets sealed again. */
   changed: number
-  /** Key ids that secrets are sealed with now, with how many. */
+  /** Number of secrets by the id of their key. */
   inUse: Record<string, number>
 }
 
 /**
- * Seals every secret of the database with the current key, beside running cores and their rotations; again until none is
- * left, so that the other keys are needed for none of them. Errors: throws where a secret's key is gone.
+ * Seals every secret of the database with the current key. It can run beside cores that rotate
+ * secrets, and repeats until no secret uses another key. Throws if the key of a secret is missing.
  */
 export async function rekey(secrets: SealedSecrets, secretBox: SecretBox, currentKid: string): Promise<Rekeyed> {
   const reseal = (sealed: string) => (kidOf(sealed) === currentKid ? sealed : secretBox.seal(secretBox.open(sealed)))

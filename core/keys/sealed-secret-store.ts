@@ -3,13 +3,16 @@ import type { Collections } from '../database/database.ts'
 export interface SealedSecrets {
   /** Every sealed secret of the database. */
   all(): AsyncIterable<string>
-  /** Puts what `reseal` makes of each in its place; what it gives back as it was stays. How many were changed. */
+  /**
+   * Replaces each secret with the result of `reseal` unless it is equal. Returns the number of
+   * changes.
+   */
   replace(reseal: (sealed: string) => string): Promise<number>
 }
 
 /**
- * Where secrets are kept sealed. Whoever rotates one at the same moment comes first: each is replaced only where it still
- * stands as it was read.
+ * Finds and replaces all sealed secrets. A concurrent rotation takes precedence: a secret is
+ * replaced only if it is unchanged since it was read.
  */
 export function createSealedSecrets({
   installations,

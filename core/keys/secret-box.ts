@@ -8,13 +8,13 @@ export interface SecretBox {
   open(sealed: string): string
 }
 
-/** Whole: a part of a tag would do for Node, and is that much easier to guess. */
+/** Full length. Node accepts shorter tags, which are easier to guess. */
 const tagBytes = 16
 
-/** Which key a secret is sealed with. */
+/** Id of the key that sealed a secret. */
 export const kidOf = (sealed: string): string => sealed.slice(0, sealed.indexOf('.'))
 
-/** Encryption of secrets at rest. */
+/** Encrypts secrets at rest. */
 export function createSecretBox(keyring: Keyring): SecretBox {
   return {
     seal(plaintext) {
@@ -29,7 +29,7 @@ export function createSecretBox(keyring: Keyring): SecretBox {
       const [kid = '', nonce = '', body = ''] = text.split('.')
       const found = keyring.find('encryption', kid)
       if (!found)
-        throw new Error(`secret is sealed with the key ${JSON.stringify(kid)}, which SECRET_KEYS does not name`)
+        throw new Error(`secret is sealed with the key ${JSON.stringify(kid)}, which SECRET_KEYS does not contain`)
       const bytes = Buffer.from(body, 'base64url')
       const decipher = createDecipheriv('aes-256-gcm', found.key, Buffer.from(nonce, 'base64url'), {
         authTagLength: tagBytes,

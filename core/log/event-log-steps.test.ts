@@ -9,7 +9,7 @@ const at = Date.UTC(2030, 0, 1)
 const occurredAt = new Date(at)
 const none: LogEnd = { sequence: 0, closed: false }
 
-/** A log over a store in memory that keeps the store's rules. Its steps can be made to fail. */
+/** A log over a store in memory with the rules of the real store. Its steps can be made to fail. */
 function newScene(options: Partial<EventLogDependencies> = {}) {
   const stored: LogEvent[] = []
   const batches: LogEvent[][] = []
@@ -90,8 +90,8 @@ const message = (conversationId: string, operation: string, inputHash = operatio
 
 const unavailable = { code: ErrorCode.SERVICE_UNAVAILABLE }
 
-describe('an event', () => {
-  it('gets the next sequence and the time', async () => {
+describe('appending an event', () => {
+  it('assigns the next sequence and the time', async () => {
     const { append, stored, appended, known } = newScene()
     const first = await append(draft('c'))
     expect(first).toStrictEqual({
@@ -107,7 +107,7 @@ describe('an event', () => {
   it.each([
     [undefined, 3_600_000],
     [7, 7],
-  ])('that is transient may be removed after %s ms', async (transientMs, afterMs) => {
+  ])('allows the removal of a transient event after transientMs (%s: %s ms)', async (transientMs, afterMs) => {
     const { append } = newScene(transientMs === undefined ? {} : { transientMs })
     const { event } = await append(draft('c', 'typing.started', { transient: true }))
     expect(event).toMatchObject({ transient: true, removableAt: new Date(at + afterMs) })
@@ -122,13 +122,13 @@ describe('a closed conversation', () => {
     return scene
   }
 
-  it('stays closed with other events, and each says so', async () => {
+  it('stays closed after other events, which are marked as closed', async () => {
     const { append, known } = await closed()
     expect((await append(draft('c'))).event).toMatchObject({ sequence: 2, closed: true })
     expect(known.get('c')).toEqual({ sequence: 2, closed: true })
   })
 
-  it('is not closed again: the answer is a repeat', async () => {
+  it('returns replayed when it is closed again', async () => {
     const { append, batches } = await closed()
     expect(await append(draft('c', 'conversation.closed'))).toStrictEqual({
       event: { conversationId: 'c', type: 'conversation.closed', sequence: 1, occurredAt, closed: true },
@@ -137,7 +137,7 @@ describe('a closed conversation', () => {
     expect(batches).toHaveLength(1)
   })
 
-  it('is opened by a message, with an event of its own before it', async () => {
+  it('is reopened by a message, after a reopened event', async () => {
     const { append, stored, appended } = await closed()
     const { event, replayed } = await append(message('c', 'op'))
     expect([event.sequence, replayed]).toEqual([3, false])
@@ -146,12 +146,12 @@ describe('a closed conversation', () => {
     expect(appended).toEqual(stored)
   })
 
-  it('is opened by its own event', async () => {
+  it('is open after a reopened event', async () => {
     const { append } = await closed()
     expect((await append(draft('c', 'conversation.reopened'))).event).not.toHaveProperty('closed')
   })
 
-  it('is not opened by the repeat of a message', async () => {
+  it('stays closed when an old message is repeated', async () => {
     const scene = newScene()
     const { event } = await scene.append(message('c', 'op'))
     await scene.append(draft('c', 'conversation.closed'))
@@ -159,7 +159,7 @@ describe('a closed conversation', () => {
     expect(scene.stored).toHaveLength(2)
   })
 
-  it('of several is opened alone', async () => {
+  it('is reopened without affecting an open conversation in the same batch', async () => {
     const scene = await closed()
     await scene.append(draft('d'))
     await Promise.all([scene.append(message('c', 'op')), scene.append(message('d', 'op'))])
@@ -167,8 +167,8 @@ describe('a closed conversation', () => {
   })
 })
 
-describe('an operation that is in the log already', () => {
-  it('is answered with its event, or refused with other input', async () => {
+describe('an operation that is already in the log', () => {
+  it('returns its event, or rejects other input', async () => {
     const { append, metrics, stored } = newScene()
     const { event } = await append(message('c', 'op'))
     expect(await append(message('c', 'op'))).toEqual({ event, replayed: true })
@@ -181,7 +181,7 @@ describe('an operation that is in the log already', () => {
   it.each([
     ['is not found', async () => []],
     ['cannot be read', async () => Promise.reject(new Error('gone'))],
-  ])('is unknown where it %s', async (_, finding) => {
+  ])('rejects as unavailable when its event %s', async (_, finding) => {
     const scene = newScene()
     await scene.append(message('c', 'op'))
     scene.finding = finding
@@ -189,8 +189,8 @@ describe('an operation that is in the log already', () => {
   })
 })
 
-describe('a rival that was first', () => {
-  it('lets the event take the next place, before what came later', async () => {
+describe('a sequence taken by another process', () => {
+  it('retries with the next sequence, before later events', async () => {
     const scene = newScene()
     await scene.append(draft('c'))
     scene.stored.push({ ...draft('c'), sequence: 2, occurredAt })
@@ -202,7 +202,7 @@ describe('a rival that was first', () => {
     ])
   })
 
-  it('makes the log give up after 200 tries', async () => {
+  it('rejects after 200 tries', async () => {
     const scene = newScene()
     scene.inserting = async ([event]) =>
       void scene.stored.push({ ...draft('c'), sequence: event!.sequence, occurredAt })
@@ -213,8 +213,8 @@ describe('a rival that was first', () => {
   })
 })
 
-describe('a store that fails', () => {
-  it('leaves the outcome unknown, and the next call finds out', async () => {
+describe('a failing store', () => {
+  it('rejects as unavailable and reads the end again on the next call', async () => {
     const scene = newScene()
     scene.known.set('c', { sequence: 7, closed: false })
     const insert = scene.inserting
@@ -234,7 +234,7 @@ describe('batches', () => {
   it.each([
     [{ maxBatch: 2 }, 5, [2, 2, 1]],
     [{}, 513, [512, 1]],
-  ])('have at most the size of %j', async (options, count, sizes) => {
+  ])('are limited in size with options %j', async (options, count, sizes) => {
     const { append, batches, metrics } = newScene(options)
     await Promise.all(many(count).map(append))
     expect(batches.map(({ length }) => length)).toEqual(sizes)
@@ -247,7 +247,7 @@ describe('batches', () => {
   it.each([
     [{ maxBatch: 1 }, 2],
     [{ maxBatch: 1, maxInFlight: 3 }, 3],
-  ])('on their way are at most those of %j', async (options, most) => {
+  ])('in flight are limited in number with options %j', async (options, most) => {
     const scene = newScene(options)
     const gate = Promise.withResolvers<void>()
     scene.inserting = () => gate.promise
@@ -266,7 +266,7 @@ describe('batches', () => {
     expect(scene.stored).toHaveLength(5)
   })
 
-  it('wait in a queue of 20,000', async () => {
+  it('wait in a queue that rejects events beyond 20,000', async () => {
     const heads = { get: () => new Promise<never>(() => {}) } as unknown as EventLogDependencies['heads']
     const { append, metrics, drain } = newScene({ heads })
     await drain()
@@ -275,7 +275,7 @@ describe('batches', () => {
     expect((await metrics.logQueueLength.get()).values).toMatchObject([{ value: 20_000 - 2 * 512 }])
   })
 
-  it('have one event of a conversation, in the order of arrival', async () => {
+  it('have one event of each conversation, in the order of arrival', async () => {
     const { append, batches } = newScene()
     await Promise.all([draft('c'), draft('c'), draft('d')].map(append))
     expect(batches.map((batch) => batch.map(({ conversationId }) => conversationId))).toEqual([['c', 'd'], ['c']])

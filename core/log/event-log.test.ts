@@ -37,7 +37,7 @@ function draft(conversationId: string, operation: string, body = operation): Eve
 const readAll = (conversationId: string) => store.readAfter({ conversationId, after: 0 }, 10_000, { transient: true })
 
 describe('the event log', () => {
-  it('gives the events of a conversation the sequences 1, 2, 3 in the order they were appended', async () => {
+  it('assigns the sequences 1, 2, 3 in the order of the calls', async () => {
     const conversationId = newId('cnv')
     const log = newLog()
     const appended = await Promise.all(['a', 'b', 'c'].map((operation) => log.append(draft(conversationId, operation))))
@@ -45,7 +45,7 @@ describe('the event log', () => {
     expect((await readAll(conversationId)).map(({ message }) => message?.body)).toEqual(['a', 'b', 'c'])
   })
 
-  it('answers a repeated operation with the event that it made, also from another process', async () => {
+  it('returns the first event for a repeated operation, also in another process', async () => {
     const conversationId = newId('cnv')
     const first = await newLog().append(draft(conversationId, 'once'))
     const again = await newLog().append(draft(conversationId, 'once'))
@@ -54,7 +54,7 @@ describe('the event log', () => {
     expect(await readAll(conversationId)).toHaveLength(1)
   })
 
-  it('refuses an operation key that comes with other input', async () => {
+  it('rejects an operation key with other input', async () => {
     const conversationId = newId('cnv')
     const log = newLog()
     await log.append(draft(conversationId, 'key', 'one text'))
@@ -63,7 +63,7 @@ describe('the event log', () => {
     })
   })
 
-  it('lets three writers fight over one conversation without a gap, a double or a lost event', async () => {
+  it('loses and duplicates no event when three writers share one conversation', async () => {
     const conversationId = newId('cnv')
     const logs = [newLog(), newLog(), newLog()]
     const appended = await Promise.all(
@@ -74,7 +74,7 @@ describe('the event log', () => {
     expect((await readAll(conversationId)).map(({ sequence }) => sequence)).toEqual(sequences)
   })
 
-  it('never shows a reader a sequence before all lower ones are there', async () => {
+  it('shows a sequence to readers only after all lower ones', async () => {
     const conversationId = newId('cnv')
     const logs = [newLog(), newLog()]
     let done = false
@@ -90,7 +90,7 @@ describe('the event log', () => {
     await writing
   })
 
-  it('holds each operation once and in order for any mix of writers, conversations and repeats', async () => {
+  it('stores each operation once and in order for any mix of writers, conversations and repeats', async () => {
     const sends = fc.array(fc.record({ writer: fc.nat(2), conversation: fc.nat(2), operation: fc.nat(6) }), {
       minLength: 1,
       maxLength: 40,
@@ -122,7 +122,7 @@ describe('the event log', () => {
     )
   })
 
-  it('says that it does not know when the store fails, and finds out at the repeat', async () => {
+  it('rejects as unavailable when the store fails, and returns the event for the repeat', async () => {
     const conversationId = newId('cnv')
     let failing = true
     const broken: EventStore = {
@@ -142,7 +142,7 @@ describe('the event log', () => {
     expect(await readAll(conversationId)).toHaveLength(1)
   })
 
-  it('writes what arrived during a write as one batch, one event for each conversation', async () => {
+  it('writes the events of one turn as one batch with one event of each conversation', async () => {
     const batches: number[] = []
     const counting: EventStore = {
       ...store,
@@ -157,7 +157,7 @@ describe('the event log', () => {
     expect(batches).toEqual([64])
   })
 
-  it('turns away what would make its queue grow without bound', async () => {
+  it('rejects an event when its queue is full', async () => {
     const log = createEventLog({ store, heads: createLogHeads(store), now: Date.now, onAppended() {}, maxWaiting: 2 })
     const conversationId = newId('cnv')
     const outcomes = await Promise.allSettled(
@@ -166,22 +166,22 @@ describe('the event log', () => {
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected'])
   })
 
-  it('has several batches on their way, and never two events of one conversation', async () => {
+  it('has at most two batches in flight, and never two events of one conversation', async () => {
     const arrivals = fc.array(fc.record({ conversation: fc.nat(5), later: fc.boolean() }), { maxLength: 40 })
     await fc.assert(
       fc.asyncProperty(arrivals, async (drafts) => {
         const ids = Array.from({ length: 6 }, () => newId('cnv'))
-        const onTheirWay: string[][] = []
+        const inFlight: string[][] = []
         let most = 0
         const watched: EventStore = {
           ...store,
           async insert(events) {
             const batch = events.map(({ conversationId }) => conversationId)
-            onTheirWay.push(batch)
-            most = Math.max(most, onTheirWay.length)
-            expect(new Set(onTheirWay.flat()).size).toBe(onTheirWay.flat().length)
+            inFlight.push(batch)
+            most = Math.max(most, inFlight.length)
+            expect(new Set(inFlight.flat()).size).toBe(inFlight.flat().length)
             const outcomes = await store.insert(events)
-            onTheirWay.splice(onTheirWay.indexOf(batch), 1)
+            inFlight.splice(inFlight.indexOf(batch), 1)
             return outcomes
           },
         }
@@ -192,7 +192,7 @@ describe('the event log', () => {
           appended.push(log.append(draft(ids[conversation]!, String(index))))
         }
         await log.drain()
-        expect(onTheirWay).toEqual([])
+        expect(inFlight).toEqual([])
         expect(most).toBeLessThanOrEqual(2)
         const events = (await Promise.all(appended)).map(({ event }) => event)
         for (const id of ids) {
@@ -204,7 +204,7 @@ describe('the event log', () => {
     )
   })
 
-  it('writes to one conversation while another one waits for its batch', async () => {
+  it('writes to one conversation while the batch of another one is slow', async () => {
     const [slow, quick] = [newId('cnv'), newId('cnv')]
     const gate = Promise.withResolvers<void>()
     const held: EventStore = {

@@ -6,25 +6,26 @@ import type { EventStore, LogEnd } from './event-store.ts'
 import type { LogHeads } from './log-heads.ts'
 import type { LogEvent } from './model.ts'
 
-/** An event that has no place in the log yet. */
+/** An event without a sequence. */
 export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'removableAt'>
 
 export interface Appended {
   event: LogEvent
-  /** The operation was in the log already: this is the event that it made then. */
+  /** The log already had the operation; `event` is the event that it made. */
   replayed: boolean
 }
 
 export interface EventLog {
   /**
-   * Appends an event. By the time it resolves the event survives the loss of any process. A message to a closed
-   * conversation opens it: `conversation.reopened` comes into the log just before it. Closing one that is closed already
-   * adds nothing, and answers as a repeat does.
-   * Errors: `IdempotencyConflict` when the operation key was used with other input; `ServiceUnavailable` when the store
-   * failed or is too far behind: the event may be in the log or not, and the same call again finds out.
+   * Appends an event. When it resolves, the event survives the loss of any process. A message to a
+   * closed conversation reopens it: `conversation.reopened` is appended just before the message.
+   * Closing a closed conversation appends nothing and returns `replayed`. Errors:
+   * `IdempotencyConflict` when the operation key was used with other input. `ServiceUnavailable`
+   * when the store failed or the queue is full: the event may or may not be in the log, and
+   * repeating the call is safe.
    */
   append(draft: EventDraft): Promise<Appended>
-  /** Resolves when nothing is being written. */
+  /** Resolves when no write is under way. */
   drain(): Promise<void>
 }
 
@@ -38,26 +39,28 @@ interface Pending {
 
 export interface EventLogDependencies {
   store: Pick<EventStore, 'insert' | 'findOperations'>
-  /** How long a transient event stays in the log at least, in milliseconds. */
+  /** Minimum time that a transient event stays in the log. */
   transientMs?: number
   heads: LogHeads
   metrics?: CoreMetrics
   now: () => number
-  /** An event of this process has come into the log. */
+  /** Called after an event of this process was written. */
   onAppended: (event: LogEvent) => void
   maxBatch?: number
-  /** Batches that may be on their way to the store at once. */
+  /** Maximum number of batches being written at once. */
   maxInFlight?: number
   maxWaiting?: number
 }
 
-/** More rivals than this for one place in a log are a fault, not a race. */
+/** More conflicts than this for one event are a fault, not a race. */
 const maxTries = 200
 
 /**
- * The log's one writer in this process. A conversation is open or closed by what its log says: a writer takes place n + 1
- * only if it knows event n, and event n says which, so that whoever gets the place has decided on the latest state. Whatever arrived while batches were being written is the next batch, with
- * one event at most for each conversation and none for one that has an event on its way; the next sequence is a guess, and the unique index decides.
+ * Writes the events of this process to the log in batches. The next sequence is a guess, and the
+ * unique index decides. Each event states whether its conversation is closed. A writer takes
+ * sequence n + 1 only if it knows event n, so it always decides on the latest state. Events that
+ * arrive during a write form the next batch. A batch has at most one event of a conversation, and
+ * no conversation has two events in flight.
  */
 export function createEventLog({
   store,
@@ -71,7 +74,7 @@ export function createEventLog({
   maxWaiting = 20_000,
 }: EventLogDependencies): EventLog {
   let waiting: Pending[] = []
-  /** Conversations with an event on its way. */
+  /** Conversations with an event in flight. */
   const busy = new Set<string>()
   let inFlight = 0
   let isStarting = false
@@ -84,12 +87,12 @@ export function createEventLog({
       const batch = takeBatch()
       if (batch.length === 0) break
       inFlight += 1
-      void writeOrRefuse(batch)
+      void writeBatch(batch)
     }
     if (inFlight === 0) idle.resolve()
   }
 
-  async function writeOrRefuse(batch: Pending[]) {
+  async function writeBatch(batch: Pending[]) {
     const conversationIds = batch.map(({ draft }) => draft.conversationId)
     for (const id of conversationIds) busy.add(id)
     try {
@@ -103,7 +106,7 @@ export function createEventLog({
     start()
   }
 
-  /** One event for each conversation, in the order of arrival. */
+  /** Takes at most one event of each conversation, in the order of arrival. */
   function takeBatch(): Pending[] {
     const batch: Pending[] = []
     const rest: Pending[] = []
@@ -123,21 +126,21 @@ export function createEventLog({
   async function write(batch: Pending[]) {
     const last = await heads.get(batch.map(({ draft }) => draft.conversationId))
     const ends = new Map(batch.map((pending, index) => [pending, last[index]!]))
-    const reopening = await thatReopen(batch.filter((pending) => pending.draft.message && ends.get(pending)!.closed))
-    const writing = batch.filter((pending) => !isNeedless(pending, ends.get(pending)!))
+    const reopening = await findReopening(batch.filter((pending) => pending.draft.message && ends.get(pending)!.closed))
+    const writing = batch.filter((pending) => !resolveIfClosed(pending, ends.get(pending)!))
     const events = writing.map((pending) =>
       place(reopening.has(pending) ? reopened(pending.draft) : pending.draft, ends.get(pending)!),
     )
     const outcomes = events.length > 0 ? await insert(events, writing) : []
 
     const repeated: Pending[] = []
-    const beaten: Pending[] = []
+    const conflicted: Pending[] = []
     const next: Pending[] = []
     for (const [index, pending] of writing.entries()) {
       const event = events[index]!
       if (outcomes[index] !== 'inserted') metrics.logConflicts.inc({ kind: outcomes[index]! })
       if (outcomes[index] === 'operation_taken') repeated.push(pending)
-      else if (outcomes[index] === 'sequence_taken') beaten.push(pending)
+      else if (outcomes[index] === 'sequence_taken') conflicted.push(pending)
       else {
         heads.advance(event.conversationId, { sequence: event.sequence, closed: event.closed === true })
         onAppended(event)
@@ -146,7 +149,7 @@ export function createEventLog({
       }
     }
     waiting = [...next, ...waiting]
-    if (beaten.length > 0) tryAgain(beaten)
+    if (conflicted.length > 0) retryConflicted(conflicted)
     if (repeated.length > 0) {
       await answerRepeats(repeated).catch((error) => {
         for (const { reject } of repeated) reject(unavailable(error))
@@ -183,15 +186,18 @@ export function createEventLog({
     }
   }
 
-  /** Closing what is closed: the answer is the event that the log ends with, near enough. */
-  function isNeedless({ draft, resolve }: Pending, end: LogEnd): boolean {
+  /**
+   * Resolves the closing of a closed conversation without a write. The event returned may not be
+   * the last one.
+   */
+  function resolveIfClosed({ draft, resolve }: Pending, end: LogEnd): boolean {
     if (draft.type !== 'conversation.closed' || !end.closed) return false
     resolve({ event: { ...draft, sequence: end.sequence, occurredAt: new Date(now()), closed: true }, replayed: true })
     return true
   }
 
-  /** Those of these messages that are new: the repeat of an old one opens nothing. */
-  async function thatReopen(candidates: Pending[]): Promise<Set<Pending>> {
+  /** Finds the messages that are new. A repeated message does not reopen its conversation. */
+  async function findReopening(candidates: Pending[]): Promise<Set<Pending>> {
     if (candidates.length === 0) return new Set()
     const found = await store.findOperations(
       candidates.map(({ draft }) => ({ conversationId: draft.conversationId, operationKey: draft.operationKey! })),
@@ -200,15 +206,15 @@ export function createEventLog({
     return new Set(candidates.filter(({ draft }) => !known.has(`${draft.conversationId} ${draft.operationKey}`)))
   }
 
-  /** Another process was first in these conversations: their logs go on where it left off. */
-  function tryAgain(beaten: Pending[]) {
-    heads.forget(beaten.map(({ draft }) => draft.conversationId))
-    for (const pending of beaten) pending.tries += 1
-    const [tired, again] = [
-      beaten.filter(({ tries }) => tries >= maxTries),
-      beaten.filter(({ tries }) => tries < maxTries),
+  /** Another process took these sequences: reads the ends again and retries. */
+  function retryConflicted(conflicted: Pending[]) {
+    heads.forget(conflicted.map(({ draft }) => draft.conversationId))
+    for (const pending of conflicted) pending.tries += 1
+    const [exhausted, again] = [
+      conflicted.filter(({ tries }) => tries >= maxTries),
+      conflicted.filter(({ tries }) => tries < maxTries),
     ]
-    for (const { reject } of tired) reject(unavailable())
+    for (const { reject } of exhausted) reject(unavailable())
     waiting = [...again, ...waiting]
   }
 
@@ -236,7 +242,7 @@ export function createEventLog({
       if (!isStarting) {
         if (inFlight === 0) idle = Promise.withResolvers()
         isStarting = true
-        // Let everything that is on its way in this turn come along.
+        // Wait until the end of this turn, so that the batch has all events of the turn.
         queueMicrotask(start)
       }
       return promise

@@ -6,7 +6,7 @@ import type { OperationKey } from './operation-keys.ts'
 
 export type EventDocument = LogEvent
 
-/** What became of one event of a batch. */
+/** Result for one event of a batch. */
 export type InsertOutcome = 'inserted' | 'sequence_taken' | 'operation_taken'
 
 export interface Range {
@@ -16,33 +16,39 @@ export interface Range {
 
 export interface EventStore {
   /**
-   * Writes a batch, at most one event for each conversation: a second one could be kept while the first is refused, and
-   * so leave a place in the log that another process fills after readers have passed it.
-   * When it throws, each event may be written or not.
+   * Writes a batch with at most one event of each conversation. With two, the store could keep the
+   * second and refuse the first. Another process would then fill that sequence after readers have
+   * passed it. When it throws, each event may or may not be written.
    */
   insert(events: LogEvent[]): Promise<InsertOutcome[]>
-  /** The events that operations left behind, in no order. */
+  /** The events of these operations, in no order. */
   findOperations(operations: { conversationId: string; operationKey: OperationKey }[]): Promise<LogEvent[]>
   /**
-   * The last event's place in each conversation that has one, with what it says of the conversation. By the latest that is
-   * known, for a writer's guess: the unique index decides, and what a failover takes back it takes with all that came
-   * after. `committed` for a reader: only what no failover takes back.
+   * The last sequence and the state of each conversation that has events. By default it reads the
+   * latest data, which a failover may roll back; this is for writers, whose guess the unique index
+   * checks. With `committed` it reads only what no failover rolls back; this is for readers.
    */
   ends(conversationIds: string[], options?: { committed?: boolean }): Promise<Map<string, LogEnd>>
-  /** Events after a place, in order; transient ones only if asked for. */
+  /** Events after a sequence, in order. Transient events only on request. */
   readAfter(range: Range, limit: number, options?: { transient?: boolean }): Promise<LogEvent[]>
-  /** Events after a place in each of many conversations, in order within each; up to `limit` in all. */
+  /**
+   * Events after a sequence in each of many conversations, in order within each; at most `limit` in
+   * total.
+   */
   readManyAfter(ranges: Range[], limit: number, options?: { transient?: boolean }): Promise<LogEvent[]>
-  /** The events at these places, in no order. */
+  /** The events with these sequences, in no order. */
   at(places: { conversationId: string; sequence: number }[]): Promise<LogEvent[]>
-  /** How many events that are not transient lie after a place, counted up to `limit`. */
+  /** Number of events after a sequence without transient ones, counted up to `limit`. */
   countAfter(range: Range, limit: number): Promise<number>
   historyPage(query: HistoryPageQuery): Promise<HistoryPage>
   /** The conversation's first message. */
   firstMessage(conversationId: string): Promise<LogEvent | undefined>
-  /** Sequence of the oldest event that is not transient, among the newest ones that came since; 0 when there is none. */
+  /**
+   * Sequence of the oldest non-transient event among the `newest` ones since a time; 0 when there
+   * is none.
+   */
   oldestSequence(conversationId: string, bounds: { since: Date; newest: number }): Promise<number>
-  /** Messages and closings written since, by any process, in no order. */
+  /** Messages and closings written by any process since a time, in no order. */
   activitySince(time: Date): AsyncIterable<LogEvent>
 }
 
@@ -64,7 +70,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
           { ordered: false },
         )
       } catch (error) {
-        for (const [index, outcome] of refusals(error)) outcomes[index] = outcome
+        for (const [index, outcome] of rejections(error)) outcomes[index] = outcome
       }
       return outcomes
     },
@@ -75,7 +81,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
 
     async ends(conversationIds, { committed: onlyCommitted = false } = {}) {
       if (conversationIds.length === 0) return new Map()
-      // Sorted as the index runs backwards, so that the engine jumps from one conversation's end to the next one's.
+      // With this sort order the engine jumps in the index from one conversation's end to the next.
       const rows = await events
         .aggregate<{ _id: string; sequence: number; closed: boolean | null }>(
           [
@@ -95,7 +101,8 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     },
 
     async readManyAfter(ranges, limit, { transient = false } = {}) {
-      // The engine plans each alternative by itself, which costs as much as reading it: those that begin at one place are one.
+      // The engine plans each alternative separately, which costs as much as reading it. So ranges
+      // with the same start are one alternative.
       const places = Map.groupBy(ranges, ({ after }) => after)
       const alternatives = [...places].map(([after, together]) => ({
         conversationId: { $in: together.map(({ conversationId }) => conversationId) },
@@ -146,18 +153,18 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
   }
 }
 
-/** What a reader is shown must not be taken back by a failover. */
+/** A failover must not roll back what a reader has seen. */
 const committed = { readConcern: { level: 'majority' } } as const
 
 function toEvent({ _id, ...event }: WithId<EventDocument>): LogEvent {
   return event
 }
 
-/** Which events of a batch were refused, and why; throws when that is not all that went wrong. */
-function refusals(error: unknown): [number, InsertOutcome][] {
+/** Which events of a batch were rejected and why. Throws if the error has any other cause. */
+function rejections(error: unknown): [number, InsertOutcome][] {
   if (!(error instanceof MongoBulkWriteError) || hasWriteConcernError(error.result)) throw error
   const failures = Array.isArray(error.writeErrors) ? error.writeErrors : [error.writeErrors]
-  // So the driver also wraps a connection that broke: then nothing is known of any of them.
+  // The driver also throws this error for a broken connection. Then no outcome is known.
   if (failures.length === 0) throw error
   return failures.map(({ index, code, errmsg }) => {
     const name = duplicateIndex({ code, errmsg })

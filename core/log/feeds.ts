@@ -6,35 +6,37 @@ import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { EventStore } from './event-store.ts'
 import type { LogEvent } from './model.ts'
 
-/** A conversation's log as this process follows it. */
+/** The log of one conversation, followed by this process. */
 export interface Feed<M> {
   readonly conversationId: string
-  /** Every event up to here has been delivered. */
+  /** Every event up to this sequence was delivered. */
   through: number
   readonly members: Set<M>
 }
 
 export interface Feeds<M> {
-  /** Joins the conversation's feed and follows its log from its present end. Errors: those of the store. */
+  /**
+   * Joins the feed of a conversation, starting at the end of its log. Errors: those of the store.
+   */
   join(conversationId: string, member: M): Promise<Feed<M>>
   leave(feed: Feed<M>, member: M): void
   /** This process wrote an event. */
   appended(event: LogEvent): void
-  /** Some process wrote up to here. */
+  /** Some process wrote events up to this sequence. */
   advanced(conversationId: string, sequence: number): void
-  /** Looks where the logs of all feeds end and catches up: what a lost wake-up would have told. */
+  /** Reads the ends of all followed logs and catches up. This covers lost wake-ups. */
   check(): Promise<void>
-  /** The same for the next part of them; for every one within `checkSteps` calls. */
+  /** Does the same for some of the logs. `checkSteps` calls cover all of them. */
   checkSome(): Promise<void>
 }
 
-/** Conversations and events in one read of the log. */
+/** Maximum number of conversations and events in one read of the log. */
 const feedsPerRead = 200
 const eventsPerRead = 2000
 
 /**
- * Follows the logs of all conversations that somebody watches here. The log is the truth, and each event is delivered
- * once, in order; what wakes a feed only says that there is something to read.
+ * Follows the logs of all conversations that have streams on this core. Each event is read from the
+ * log and delivered once, in order. A wake-up only says that there may be something to read.
  */
 export function createFeeds<M>(dependencies: {
   events: Pick<EventStore, 'ends' | 'readManyAfter'>
@@ -45,10 +47,10 @@ export function createFeeds<M>(dependencies: {
 }): Feeds<M> {
   const { events, deliver, metrics = createCoreMetrics(), logger, checkSteps = 1 } = dependencies
   const readEnds = (conversationIds: string[]) => events.ends(conversationIds, { committed: true })
-  /** Many join at once after an outage. */
+  /** Batched: many streams join at once after an outage. */
   const endOf = createBatchLoader(readEnds)
   const feeds = new Map<string, Feed<M> & { opened: Promise<void> }>()
-  /** How far each feed that is behind has to go. */
+  /** Target sequence of each feed that is behind. */
   const behind = new Map<string, number>()
   let reading = false
 
@@ -87,7 +89,7 @@ export function createFeeds<M>(dependencies: {
         failures = 0
       } catch (error) {
         failures += 1
-        logger.warn({ reason: (error as Error).name }, 'event log not read, trying again')
+        logger.warn({ reason: (error as Error).name }, 'read of event logs failed; retrying')
         for (const [id, target] of targets) behind.set(id, Math.max(target, behind.get(id) ?? 0))
         await delay(Math.min(20 * 2 ** failures, 1000))
       }
@@ -108,7 +110,7 @@ export function createFeeds<M>(dependencies: {
       if (feed) advance(feed, event)
     }
     for (const { feed, target } of wanted) {
-      // A page that is not full says that there is nothing else up to the target.
+      // A page that is not full has every event up to the target.
       if (found.length < eventsPerRead) feed.through = Math.max(feed.through, target)
       else if (feed.through < target)
         behind.set(feed.conversationId, Math.max(target, behind.get(feed.conversationId) ?? 0))
@@ -125,7 +127,8 @@ export function createFeeds<M>(dependencies: {
           members: new Set(),
           opened: Promise.resolve(),
         }
-        // From now on it hears of every event; those that come before its start is known are part of the start.
+        // From now on the feed receives every event. The start includes events that arrive before
+        // it is known.
         created.opened = endOf(conversationId).then((end) => {
           created.through = Math.max(created.through, end?.sequence ?? 0)
         })

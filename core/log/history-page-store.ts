@@ -9,11 +9,11 @@ export interface HistoryPageQuery {
   limit: number
 }
 
-/** A page and the end of its log: it lacks no message and no change of a state that is in the log up to there. */
+/** A page and the end of its log. It has every message and every change of state up to that end. */
 export interface HistoryPage {
-  /** The first messages after a place, or the last ones before it, oldest first. */
+  /** The first messages after a sequence or the last ones before it, oldest first. */
   messages: LogEvent[]
-  /** Changes of states that are in the log, and perhaps not yet in the messages. */
+  /** Changes of state in the log that may not be applied to the messages yet. */
   changes: LogEvent[]
   /** Sequence of the log's last event; 0 when it is empty. */
   lastSequence: number
@@ -22,8 +22,9 @@ export interface HistoryPage {
 }
 
 /**
- * Reads a page in one question, so that one server answers and no failover comes between the parts. The order matters: first the
- * end, then what is not applied, then the messages. What is written meanwhile is past the end, and left to the stream.
+ * Reads a page with one query, so that one server answers and no failover happens between the
+ * parts. The order matters: first the end, then the changes that are not applied, then the
+ * messages. Events written during the query come after the end; the stream delivers them.
  */
 export async function readHistoryPage(
   events: Collection<EventDocument>,

@@ -18,7 +18,7 @@ function newScene() {
   return { scene, cache }
 }
 
-it('asks the store again after the maximum age, though no change was heard of', async () => {
+it('reads the store again after the maximum age without a change', async () => {
   const { scene, cache } = newScene()
   expect(await cache.get('a')).toBe(1)
   scene.time = 5_000
@@ -27,7 +27,7 @@ it('asks the store again after the maximum age, though no change was heard of', 
   expect(await cache.get('a')).toBe(2)
 })
 
-it('counts the age from the question, not from the answer', async () => {
+it('counts the age from the start of the load', async () => {
   const { scene, cache } = newScene()
   const answer = Promise.withResolvers<void>()
   scene.loading = answer.promise
@@ -39,14 +39,14 @@ it('counts the age from the question, not from the answer', async () => {
   expect(await cache.get('a')).toBe(2)
 })
 
-it('asks each time while changes may go unheard', async () => {
+it('reads the store each time while it is not current', async () => {
   const { scene, cache } = newScene()
   await cache.get('a')
   scene.isCurrent = false
   expect(await cache.get('a')).toBe(2)
 })
 
-it('does not cache an answer to a question that was asked before a change', async () => {
+it('does not cache the result of a load that began before a change', async () => {
   const { scene, cache } = newScene()
   const answer = Promise.withResolvers<void>()
   scene.loading = answer.promise

@@ -1,37 +1,37 @@
 import { createBatchLoader } from '../concurrency/batch-loader.ts'
 
 export interface LiveCache<V> {
-  /** The value as it was at most a second ago; undefined when there is none. Errors: those of the load. */
+  /** The value, at most one second old; undefined when there is none. Errors: those of the load. */
   get(key: string): Promise<V | undefined>
-  /** The value as the store has it now. */
+  /** Reads the value from the store. */
   reload(key: string): Promise<V | undefined>
-  /** The value that is remembered, however old. */
+  /** The cached value, however old. */
   peek(key: string): V | undefined
-  /** Somebody changed it. */
+  /** Drops a value that changed. */
   invalidate(key: string): void
   clear(): void
 }
 
-/** A change whose hint was lost with the process that made it takes effect after this long, in milliseconds. */
+/** Maximum delay of a change whose wake-up was lost. */
 const defaultMaxAgeMs = 5_000
 
 /**
- * Caches state whose changes must take effect everywhere within a second. An entry is dropped when a change of it is heard
- * of. It counts only while `isCurrent` says that every change is heard of, and never longer than `maxAgeMs` after the
- * store was asked for it.
+ * Caches state whose changes must take effect on every core within a second. A wake-up for a change
+ * drops the entry. An entry is used only while `isCurrent` confirms that all wake-ups have arrived.
+ * It is never used longer than `maxAgeMs` after its load began.
  */
 export function createLiveCache<V>(options: {
   loadMany: (keys: string[]) => Promise<Map<string, V>>
   isCurrent: () => boolean
   maxEntries: number
   maxAgeMs?: number
-  /** Milliseconds of a clock that never goes back. */
+  /** A clock in milliseconds that never goes back. */
   monotonic?: () => number
 }): LiveCache<V> {
   const { isCurrent, maxEntries, maxAgeMs = defaultMaxAgeMs, monotonic = () => performance.now() } = options
   const load = createBatchLoader(options.loadMany)
   const entries = new Map<string, { value: V; askedAt: number }>()
-  /** Counts the changes: a load that began before one is not cached after it. */
+  /** Number of changes. A load that began before a change is not cached after it. */
   let changes = 0
 
   async function reload(key: string) {

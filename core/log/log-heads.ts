@@ -1,20 +1,23 @@
 import type { EventStore, LogEnd } from './event-store.ts'
 
 export interface LogHeads {
-  /** The end of each of these conversations' logs, as far as it is known here: a good guess. */
+  /** The presumed end of each of these conversations' logs. */
   get(conversationIds: string[]): Promise<LogEnd[]>
-  /** The log goes at least this far; `closed` is what its event there says of the conversation. */
+  /** The log has an event at `end`, and `closed` is the state after that event. */
   advance(conversationId: string, end: LogEnd): void
-  /** Reads the ends of these logs for another purpose, and remembers what it finds. Errors: those of the reading. */
+  /** Reads the ends of these logs with `read` and caches them. Errors: those of `read`. */
   learn(conversationIds: string[], read: ReadEnds): Promise<Map<string, LogEnd>>
-  /** What is remembered has proved wrong. */
+  /** Drops ends that were wrong. */
   forget(conversationIds: string[]): void
 }
 
 type ReadEnds = (conversationIds: string[]) => Promise<Map<string, LogEnd>>
 
-interface Remembered extends LogEnd {
-  /** When it was seen to be so, on two clocks: the one may be set back, the other may stand still with the machine. */
+interface CachedEnd extends LogEnd {
+  /**
+   * When the end was read, on two clocks: the wall clock may be set back, the other may stop while
+   * the machine sleeps.
+   */
   at: number
   wallAt: number
 }
@@ -23,28 +26,29 @@ export interface LogHeadsOptions {
   now?: () => number
   monotonic?: () => number
   /**
-   * Milliseconds for which an end is remembered. A place in the log is filled again only by a writer that believes the
-   * place before it to be the end, so this must be well below the age at which transient events are removed.
+   * How long an end is cached. A writer with an outdated end could write into the hole that a
+   * removed transient event left. So this must be well below the age at which transient events are
+   * removed.
    */
   rememberMs?: number
 }
 
-const maxRemembered = 100_000
+const maxEntries = 100_000
 
 /**
- * Remembers where logs end, so that a send is one insert. The unique index corrects it where it is behind, and its memory
- * is short, since the index cannot speak for an event that was removed.
+ * Caches the ends of logs, so that a send needs only one insert. The unique index rejects an
+ * outdated end. It cannot do so for an event that was removed, so entries expire soon.
  */
 export function createLogHeads(
   events: Pick<EventStore, 'ends'>,
   { now = Date.now, monotonic = () => performance.now(), rememberMs = 10 * 60_000 }: LogHeadsOptions = {},
 ): LogHeads {
-  const heads = new Map<string, Remembered>()
+  const heads = new Map<string, CachedEnd>()
 
   function remember(conversationId: string, { sequence, closed }: LogEnd, at: { at: number; wallAt: number }) {
     heads.delete(conversationId)
     heads.set(conversationId, { sequence, closed, ...at })
-    if (heads.size > maxRemembered) {
+    if (heads.size > maxEntries) {
       const [oldest] = heads.keys()
       if (oldest !== undefined) heads.delete(oldest)
     }
@@ -52,7 +56,7 @@ export function createLogHeads(
 
   const present = () => ({ at: monotonic(), wallAt: now() })
 
-  function fresh(conversationId: string): Remembered | undefined {
+  function fresh(conversationId: string): CachedEnd | undefined {
     const known = heads.get(conversationId)
     if (!known) return undefined
     const age = Math.max(monotonic() - known.at, now() - known.wallAt)
@@ -60,7 +64,7 @@ export function createLogHeads(
   }
 
   async function learn(conversationIds: string[], read: ReadEnds) {
-    // From before the question: what it says was true at that time or later.
+    // Taken before the read: the result was true at that time or later.
     const asked = present()
     const ends = await read(conversationIds)
     for (const id of conversationIds) {

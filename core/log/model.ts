@@ -1,6 +1,6 @@
 import type { OperationKey } from './operation-keys.ts'
 
-/** The event log's own terms (specification, section 6; contract, section 4). */
+/** Types of the event log (specification, section 6; contract, section 4). */
 
 export type MessageState = 'queued' | 'sent' | 'delivered' | 'read' | 'failed'
 
@@ -20,7 +20,7 @@ export interface Message {
   body: string
   contentType: 'text'
   locale?: string
-  /** As it came into the log; where it is now is the event's `currentState`. */
+  /** The state when the message was written. Its present state is the event's `currentState`. */
   state: MessageState
 }
 
@@ -37,7 +37,7 @@ export type CommandEventType =
   | 'screenshot.requested'
   | 'screenshot.cancelled'
 
-/** Never replayed, and gone from the log after a while: each leaves a hole. */
+/** Transient: never replayed and removed from the log after a while, which leaves a hole. */
 export type TypingType = 'typing.started' | 'typing.stopped'
 
 export type EventType =
@@ -53,32 +53,38 @@ export type EventType =
   | CommandEventType
   | SessionEndType
 
-/** One event of a conversation's log. A message is the event that brought it. */
+/** One event of a conversation's log. A message is the event that carries it. */
 export interface LogEvent {
   conversationId: string
-  /** Its place in the conversation, from 1; it grows, with holes allowed. */
+  /** Position in the conversation, from 1. It grows and may have holes. */
   sequence: number
   type: EventType
   occurredAt: Date
-  /** Set when the event concerns one session: only that session's streams carry it. */
+  /** Set when only the streams of one session carry the event. */
   sessionId?: string
-  /** The logical operation that made it; unique in the conversation. */
+  /** Key of the operation that made the event; unique in the conversation. */
   operationKey?: OperationKey
-  /** Hash of the operation's input, to tell a repeat from a conflict. */
+  /** Hash of the operation's input. It distinguishes a repeat from a conflict. */
   inputHash?: string
   message?: Message
-  /** What the message has become since it came; the event itself, as streams carry it, never changes. */
+  /** Present state of the message. The event on the streams never changes. */
   currentState?: MessageState
-  /** What the event says, where it brings no message. */
+  /** Data of an event without a message. */
   data?: EventData
-  /** The conversation is closed after this event; the log's last event so tells the conversation's status. */
+  /**
+   * The conversation is closed after this event. The last event of a log has the conversation's
+   * state.
+   */
   closed?: true
   transient?: true
-  /** From when a transient event may be removed; taken off the one that stays as the end of its log. */
+  /**
+   * Time from which a transient event may be removed. Unset when the event stays as the end of its
+   * log.
+   */
   removableAt?: Date
-  /** Sequence of the message that a change of state speaks of. */
+  /** Sequence of the message whose state changed. */
   messageSequence?: number
-  /** The message that it speaks of is still to be changed: what a crash left over. */
+  /** The change is not applied to its message yet, for example after a crash. */
   unapplied?: true
 }
 
@@ -87,7 +93,7 @@ export interface Agent {
   avatarUrl?: string
 }
 
-/** What an event's data holds, besides a message (contract, section 4). */
+/** Data of an event besides a message (contract, section 4). */
 export interface EventData {
   author?: Author
   agent?: Agent
@@ -110,12 +116,12 @@ const sessionEnds: ReadonlySet<EventType> = new Set<SessionEndType>([
   'session.closed',
 ])
 
-/** After such an event the session's streams end. */
+/** Whether an event of this type ends the streams of its session. */
 export function endsSession(type: EventType): type is SessionEndType {
   return sessionEnds.has(type)
 }
 
-/** A message as the history and the stream show it (contract, section 3). */
+/** A message as the history and the stream present it (contract, section 3). */
 function presentMessage({ conversationId, sequence, occurredAt }: LogEvent, message: Message) {
   const { messageId, clientOperationId, sessionId, author, body, contentType, locale, state } = message
   return {
@@ -133,7 +139,10 @@ function presentMessage({ conversationId, sequence, occurredAt }: LogEvent, mess
   }
 }
 
-/** The event as a stream carries it: JSON on one line, the same bytes on every stream and every replay. */
+/**
+ * Encodes an event for streams as one line of JSON. Every stream and every replay gets the same
+ * bytes.
+ */
 export function encodeEvent(event: LogEvent): string {
   return JSON.stringify({
     sequence: event.sequence,

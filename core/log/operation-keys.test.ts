@@ -20,7 +20,10 @@ const writers = Object.keys(operationKeys)
 
 const idOf = (...prefixes: string[]) => fc.constantFrom(...ids.filter((id) => prefixes.includes(id.slice(0, 3))))
 const type = fc.constantFrom(...eventTypes)
-/** What a visitor or an agent may choose: among it every word that the service writes. */
+/**
+ * Operation ids that a visitor or an agent may choose, including every word that the service
+ * writes.
+ */
 const chosen = fc.oneof(
   fc.constantFrom(
     ...ids,
@@ -47,7 +50,7 @@ const key = fc.oneof(
 const make = ([writer, ...parts]: [keyof typeof operationKeys, ...unknown[]]) =>
   (operationKeys[writer] as (...parts: unknown[]) => string)(...parts)
 
-it('gives two operations one key only when they are the same operation of the same writer', () => {
+it('makes equal keys only for the same operation of the same writer', () => {
   fc.assert(
     fc.property(fc.array(key, { minLength: 2, maxLength: 60 }), (operations) => {
       const byKey = Map.groupBy(operations, make)
@@ -57,18 +60,18 @@ it('gives two operations one key only when they are the same operation of the sa
   )
 })
 
-it('accepts no chosen operation id with white space in it', () => {
+it('rejects chosen operation ids with white space', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary-ascii' }), (text) => operationId(text) !== undefined || !/\s/.test(text)),
   )
 })
 
-it('makes the keys of visitors and agents as the first version did', () => {
+it('makes the keys of visitors and agents in the format of the first version', () => {
   expect(operationKeys.visitorMessage('ses_1', 'op')).toBe('ses_1 op')
   expect(operationKeys.agentMessage('op')).toBe('agent op')
 })
 
-it('finds the operation id in the key of an agent’s message, and none in any other key', () => {
+it('finds the operation id only in the key of an agent’s message', () => {
   fc.assert(
     fc.property(key, (operation) => {
       const found = agentOperationIn(make(operation) as ReturnType<typeof operationKeys.agentMessage>)

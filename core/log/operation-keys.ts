@@ -1,16 +1,17 @@
 import type { EventType, MessageState } from './model.ts'
 
 declare const brand: unique symbol
-/** The key of a logical operation in a conversation's log, which only `operationKeys` makes. */
+/** Key of a logical operation in a conversation's log. Only `operationKeys` makes it. */
 export type OperationKey = string & { readonly [brand]: true }
 
 const agentPrefix = 'agent '
 
 /**
- * The key of every operation that writes to a log, unique in its conversation. A key is a list of words. Its first words
- * name the writer, so the operation id that a visitor or an agent chooses, which has no space, cannot make a key of another
- * writer. The first word of a visitor's key is a session id; no other writer has one there. Never change a key's form: a
- * repeat must find the event that the version before wrote.
+ * Makes the key of every operation that writes to a log. A key is unique in its conversation and
+ * consists of words. The first words name the writer. Operation ids that visitors and agents choose
+ * have no spaces, so they cannot form the key of another writer. Only the keys of visitors begin
+ * with a session id. Never change the format: a repeat must find the event that an earlier version
+ * wrote.
  */
 export const operationKeys = {
   visitorMessage: (sessionId: string, clientOperationId: string) => keyOf(sessionId, clientOperationId),
@@ -25,7 +26,7 @@ export const operationKeys = {
 
 const keyOf = (...words: string[]) => words.join(' ') as OperationKey
 
-/** The operation id that an agent chose for a message; undefined for every other key. */
+/** The operation id that an agent chose for a message; undefined for any other key. */
 export function agentOperationIn(key: OperationKey | undefined): string | undefined {
   return key?.startsWith(agentPrefix) ? key.slice(agentPrefix.length) : undefined
 }

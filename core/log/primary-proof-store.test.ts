@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createPrimaryProof } from './primary-proof-store.ts'
 
-/** A primary with documents, and a reader of some server that may be another one by now. */
+/** A primary with documents, and a reader of a server that may no longer be the primary. */
 function newScene() {
   const scene = { time: 0, newest: 'd1', answers: [] as PromiseWithResolvers<void>[] }
   const proof = createPrimaryProof(
@@ -14,7 +14,7 @@ function newScene() {
     },
     () => scene.time,
   )
-  /** Answers every question that is under way. */
+  /** Completes every read under way. */
   async function answer() {
     for (const each of scene.answers.splice(0)) each.resolve()
     await new Promise(setImmediate)
@@ -22,22 +22,22 @@ function newScene() {
   return { scene, proof, answer }
 }
 
-it('is as current as the question, once the reader has got the newest document', async () => {
+it('is as current as the read once the reader has the newest document', async () => {
   const { scene, proof, answer } = newScene()
   scene.time = 1_000
   expect(proof.asOf()).toBeUndefined()
   scene.time = 1_400
   await answer()
   expect(proof.asOf()).toBeUndefined()
-  proof.given('d1')
+  proof.received('d1')
   expect(proof.asOf()).toBe(1_000)
 })
 
-it('counts a document that the reader got before the question or while it was under way', async () => {
+it('counts documents received before or during the read', async () => {
   const { scene, proof, answer } = newScene()
-  proof.given('d1')
+  proof.received('d1')
   proof.asOf()
-  proof.given('d2')
+  proof.received('d2')
   await answer()
   expect(proof.asOf()).toBe(0)
   scene.newest = 'd2'
@@ -47,9 +47,9 @@ it('counts a document that the reader got before the question or while it was un
   expect(proof.asOf()).toBe(200)
 })
 
-it('stays where it was while the reader’s server does not have what the primary has', async () => {
+it('stays at its time while the reader lacks the newest document, then throws', async () => {
   const { scene, proof, answer } = newScene()
-  proof.given('d1')
+  proof.received('d1')
   proof.asOf()
   await answer()
   expect(proof.asOf()).toBe(0)
@@ -61,9 +61,9 @@ it('stays where it was while the reader’s server does not have what the primar
   expect(() => proof.asOf()).toThrow('behind the primary')
 })
 
-it('proves nothing with a read that no majority confirms', async () => {
+it('proves nothing when no majority confirms the read', async () => {
   const { scene, proof } = newScene()
-  proof.given('d1')
+  proof.received('d1')
   proof.asOf()
   for (const each of scene.answers.splice(0)) each.reject(new Error('MaxTimeMSExpired'))
   await new Promise(setImmediate)

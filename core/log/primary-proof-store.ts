@@ -1,56 +1,56 @@
-/** Tells how far a reader that follows a collection of a replica set is behind its primary. */
+/** Measures how far a reader of a collection is behind the primary of the replica set. */
 export interface PrimaryProof {
-  /** The reader has got this document. */
-  given(id: string): void
-  /** The reader has everything that was written before this time; undefined while that is not known. */
+  /** The reader received this document. */
+  received(id: string): void
+  /** The reader has every document written before this time; undefined while that is unknown. */
   asOf(): number | undefined
 }
 
-const askEveryMs = 150
-/** A reader that is further behind follows a server that is not the primary any more. */
+const readEveryMs = 150
+/** A reader further behind than this follows a server that is no longer the primary. */
 const lostAfterMs = 5_000
 
 /**
- * A cursor goes on when its server stops being the primary, and a primary that is cut off from the others answers for some
- * seconds more. Neither answer proves that nothing new was written. So `readNewest` asks for the newest document with a
- * linearizable read, which a majority has to confirm. The reader is as current as that question once it has got that
- * document.
+ * A cursor survives when its server stops being the primary. A primary that is cut off from the
+ * others still answers for some seconds. So an empty answer does not prove that nothing new was
+ * written. `readNewest` therefore reads the newest document with a linearizable read, which a
+ * majority confirms. Once the reader has received that document, it is as current as that read.
  *
- * Errors of `asOf`: when the reader has not caught up for seconds, and has to follow anew.
+ * Errors of `asOf`: the reader has been behind for several seconds and must open a new cursor.
  */
 export function createPrimaryProof(readNewest: () => Promise<string>, monotonic: () => number): PrimaryProof {
-  const beganAt = monotonic()
+  const createdAt = monotonic()
   let proven: number | undefined
-  let lastGiven = ''
-  /** The question under way: its answer, once it is there, and what the reader has got since it was asked. */
-  let question: { askedAt: number; newest?: string; given: Set<string> } | undefined
-  let nextAt = Number.NEGATIVE_INFINITY
+  let lastReceived = ''
+  /** The read under way: its result and the documents received since it began. */
+  let pendingRead: { startedAt: number; newest?: string; received: Set<string> } | undefined
+  let nextReadAt = Number.NEGATIVE_INFINITY
 
-  async function ask() {
-    const asked: NonNullable<typeof question> = { askedAt: monotonic(), given: new Set([lastGiven]) }
-    question = asked
-    nextAt = asked.askedAt + askEveryMs
+  async function startRead() {
+    const read: NonNullable<typeof pendingRead> = { startedAt: monotonic(), received: new Set([lastReceived]) }
+    pendingRead = read
+    nextReadAt = read.startedAt + readEveryMs
     try {
-      asked.newest = await readNewest()
+      read.newest = await readNewest()
     } catch {
-      // Asked again; until then nothing is proven.
-      question = undefined
+      // The next call retries; nothing is proven until then.
+      pendingRead = undefined
     }
   }
 
   return {
-    given(id) {
-      lastGiven = id
-      question?.given.add(id)
+    received(id) {
+      lastReceived = id
+      pendingRead?.received.add(id)
     },
 
     asOf() {
-      if (question?.newest !== undefined && question.given.has(question.newest)) {
-        proven = question.askedAt
-        question = undefined
+      if (pendingRead?.newest !== undefined && pendingRead.received.has(pendingRead.newest)) {
+        proven = pendingRead.startedAt
+        pendingRead = undefined
       }
-      if (!question && monotonic() >= nextAt) void ask()
-      if (monotonic() - (proven ?? beganAt) > lostAfterMs) throw new Error('the cursor is behind the primary')
+      if (!pendingRead && monotonic() >= nextReadAt) void startRead()
+      if (monotonic() - (proven ?? createdAt) > lostAfterMs) throw new Error('the cursor is behind the primary')
       return proven
     },
   }

@@ -14,12 +14,12 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-describe('many reads at once', () => {
-  it('get what each of them would get alone, also where one answer cannot hold them all', async () => {
+describe('simultaneous reads', () => {
+  it('return the same pages as single reads, also when a shared result is cut off', async () => {
     const store = createEventStore(database.collections)
     const log = createEventLog({ store, heads: createLogHeads(store), now: Date.now, onAppended() {} })
     const conversations = Array.from({ length: 45 }, () => newId('cnv'))
-    // The last ones stay empty.
+    // The last five conversations stay empty.
     for (let turn = 0; turn < 90; turn += 1) {
       await Promise.all(
         conversations.slice(0, 40).map((conversationId) => log.append({ conversationId, type: 'agent.unassigned' })),

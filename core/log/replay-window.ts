@@ -4,26 +4,26 @@ import type { LogEvent } from './model.ts'
 
 export type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'
 
-/** Events in one read of a replay. */
+/** Maximum number of events in one read of a replay. */
 export const replayPage = 100
 
-/** `page` is what comes first after the place, where that had to be read. */
-export type ReplayVerdict =
+/** `page` has the first events after the position if they were read for the decision. */
+export type ReplayStart =
   | { state: 'ready'; sequence: number; page?: LogEvent[] }
   | { state: 'reset_required'; reason: ResetReason; at: Date }
 
-/** After the greater of the two; the present end of the log when both are left out. */
+/** The stream starts after the greater position, or at the end of the log if both are absent. */
 export interface StartPoint {
   afterSequence?: number
   lastEventId?: string
 }
 
 export interface ReplayWindow {
-  /** Where a stream starts, or why it cannot (contract, section 4). */
-  judge(conversationId: string, log: { epoch: string; head: number; start: StartPoint }): Promise<ReplayVerdict>
-  /** Sequence of the oldest event that is still replayed; 0 when there is none. */
+  /** Decides where a stream starts, or why it cannot start (contract, section 4). */
+  resolveStart(conversationId: string, log: { epoch: string; head: number; start: StartPoint }): Promise<ReplayStart>
+  /** Sequence of the oldest event that can be replayed; 0 when there is none. */
   oldest(conversationId: string): Promise<number>
-  /** Up to `replayPage` events after a place, in order. Small reads that are asked for at once share one query. */
+  /** Up to `replayPage` events after a sequence, in order. Simultaneous reads share one query. */
   read(conversationId: string, after: number): Promise<LogEvent[]>
 }
 
@@ -33,17 +33,17 @@ export interface ReplayWindowSettings {
   maxAge: number
 }
 
-/** Conversations in one shared read, and the events that it may bring for all of them. */
+/** Maximum number of conversations and events in one shared read. */
 const sharedReads = 50
 const sharedEvents = 3000
 
-/** What can still be replayed: the newest events, bounded in number and age. */
+/** Limits replays to the newest events, by number and by age. */
 export function createReplayWindow(
   events: Pick<EventStore, 'ends' | 'readAfter' | 'readManyAfter' | 'countAfter' | 'oldestSequence'>,
   settings: ReplayWindowSettings,
   now: () => number,
 ): ReplayWindow {
-  /** Many resume at once after an outage, most of them with little to catch up on. */
+  /** Many streams resume at once after an outage, most of them with few missed events. */
   const readShared = createBatchLoader<LogEvent[]>(
     async (keys) => {
       const ranges = keys.map((key) => {
@@ -51,7 +51,8 @@ export function createReplayWindow(
         return { conversationId, after: Number(after) }
       })
       const found = await events.readManyAfter(ranges, sharedEvents)
-      // They come by conversation: a full answer breaks off in the last one that it names, and knows nothing of those after it.
+      // Sorted by conversation. A full result is cut off in its last conversation and has none of
+      // the later ones.
       const brokenOff = found.length === sharedEvents ? found.at(-1)?.conversationId : undefined
       const byConversation = Map.groupBy(found, ({ conversationId }) => conversationId)
       return new Map(
@@ -65,7 +66,7 @@ export function createReplayWindow(
     { maxKeys: sharedReads },
   )
 
-  function reset(reason: ResetReason): ReplayVerdict {
+  function reset(reason: ResetReason): ReplayStart {
     return { state: 'reset_required', reason, at: new Date(now()) }
   }
 
@@ -77,13 +78,13 @@ export function createReplayWindow(
   return {
     read,
 
-    async judge(conversationId, { epoch, head, start }) {
+    async resolveStart(conversationId, { epoch, head, start }) {
       const last = start.lastEventId === undefined ? undefined : parseEventId(start.lastEventId)
       if (start.lastEventId !== undefined && last?.epoch !== epoch) return reset('epoch_changed')
       const positions = [last?.sequence, start.afterSequence].filter((sequence) => sequence !== undefined)
       if (positions.length === 0) return { state: 'ready', sequence: head }
       const sequence = Math.max(...positions)
-      // The client may have it from another process, whose wake-up is still on its way to this one.
+      // Another process may have sent the position to the client before its wake-up arrived here.
       if (sequence > head) {
         const end = (await events.ends([conversationId], { committed: true })).get(conversationId)
         return sequence > (end?.sequence ?? 0) ? reset('position_unknown') : { state: 'ready', sequence }

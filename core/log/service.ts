@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { createRecurring, type Recurring } from '../concurrency/recurring.ts'
+import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import { createLogHeads } from './log-heads.ts'
 import { createReplayWindow, type ReplayWindow } from './replay-window.ts'
-import { createSubscriptions, type Subscriptions } from './subscriptions.ts'
+import { createStreamSubscriptions, type StreamSubscriptions } from './stream-subscriptions.ts'
 import { createTransientSweep, type TransientSweep } from './transient-sweep.ts'
 import { createWakeups, type Wakeups } from './wakeups.ts'
 
@@ -12,15 +12,15 @@ import { createWakeups, type Wakeups } from './wakeups.ts'
 export interface LogService {
   log: EventLog
   replayWindow: ReplayWindow
-  subscriptions: Subscriptions
+  subscriptions: StreamSubscriptions
   transientSweep: TransientSweep
   wakeups: Wakeups
-  jobs: Recurring[]
+  jobs: Job[]
 }
 
 /**
- * Each core compares the logs that it follows with their ends in the database, one part per run: a lost wake-up delays an
- * event by at most `checkEveryMs * checkSteps`, and loses none.
+ * Each core compares the logs that it follows with their ends in the database, some in each run. A
+ * lost wake-up delays an event by at most `checkEveryMs * checkSteps`. No event is lost.
  */
 const checkEveryMs = 300
 const checkSteps = 10
@@ -42,8 +42,8 @@ export function createLogService({ config, stores, bus, metrics, logger, now }: 
   })
   const window = { maxEvents: config.REPLAY_WINDOW_EVENTS, maxAge: config.REPLAY_WINDOW_SECONDS }
   const replayWindow = createReplayWindow(events, window, now)
-  const subscriptions = createSubscriptions({
-    // A reader of a log's end teaches it to the writer, so that an append needs no query of its own.
+  const subscriptions = createStreamSubscriptions({
+    // Ends read for streams are cached for the writer too, so that an append needs no read.
     events: { ...events, ends: (ids, options) => heads.learn(ids, (each) => events.ends(each, options)) },
     bus,
     replayWindow,
@@ -65,8 +65,8 @@ export function createLogService({ config, stores, bus, metrics, logger, now }: 
     transientSweep,
     wakeups,
     jobs: [
-      createRecurring({ name: 'check for missed events', everyMs: checkEveryMs, run: subscriptions.checkSome, logger }),
-      createRecurring({
+      createJob({ name: 'check for missed events', everyMs: checkEveryMs, run: subscriptions.checkSome, logger }),
+      createJob({
         name: 'sweep of transient events',
         everyMs: config.TRANSIENT_SWEEP_SECONDS * 1000,
         run: sweep,

@@ -1,50 +1,50 @@
 import type { Feeds } from './feeds.ts'
 import type { LogEvent, SessionEndType } from './model.ts'
-import type { Subscription } from './subscriptions.ts'
+import type { StreamSubscription } from './stream-subscriptions.ts'
 
-/** Holds and ends all streams of a session on this core. */
+/** Pauses and ends all streams of a session on this core. */
 export interface SessionStreams {
-  /** Sends nothing on the streams of a session until `release`, or their end. */
+  /** Sends nothing on the streams of a session until `release` or their end. */
   hold(sessionId: string): void
-  /** Lets the streams of a session go on. They replay from the log what they missed. */
+  /** Continues the streams of a session. They replay the events that they missed. */
   release(sessionId: string): void
   /**
-   * Ends the streams of a session that is over. `event` is its end in the log; left out when the log does not bring it.
-   * `session.closed` comes in its place in the log, since the visitor may go on there in another session. Any other end
-   * comes next, without what was written before it meanwhile.
+   * Ends the streams of a session that ended. `event` is the end event in the log, if the log has
+   * one. `session.closed` is sent in its order in the log, because the visitor may continue in
+   * another session. Any other end is sent at once and skips the events before it.
    */
-  sessionIsOver(sessionId: string, type: SessionEndType, event?: LogEvent): void
-  /** Ends the streams of a session without an event. */
-  sessionRefused(sessionId: string, error: unknown): void
+  endSession(sessionId: string, type: SessionEndType, event?: LogEvent): void
+  /** Ends the streams of a session with an error instead of an event. */
+  refuseSession(sessionId: string, error: unknown): void
 }
 
 export interface SessionStreamIndex extends SessionStreams {
-  add(subscription: Subscription): void
-  remove(subscription: Subscription): void
+  add(subscription: StreamSubscription): void
+  remove(subscription: StreamSubscription): void
 }
 
-type Ending = (subscription: Subscription) => void
+type Ending = (subscription: StreamSubscription) => void
 
 export function createSessionStreams(dependencies: {
-  feeds: Pick<Feeds<Subscription>, 'advanced'>
-  /** Reads on in the log from where the stream is. */
-  replay: (subscription: Subscription) => void
-  sendNow: (subscription: Subscription, event: LogEvent) => void
-  end: (subscription: Subscription, error?: unknown) => void
+  feeds: Pick<Feeds<StreamSubscription>, 'advanced'>
+  /** Replays the log from the position of the stream. */
+  replay: (subscription: StreamSubscription) => void
+  sendNow: (subscription: StreamSubscription, event: LogEvent) => void
+  end: (subscription: StreamSubscription, error?: unknown) => void
   now: () => number
 }): SessionStreamIndex {
   const { feeds, replay, sendNow, end, now } = dependencies
-  const bySession = new Map<string, Set<Subscription>>()
+  const bySession = new Map<string, Set<StreamSubscription>>()
 
   const ofSession = (sessionId: string) => [...(bySession.get(sessionId) ?? [])]
 
   /** Ends a stream now, or as soon as it is open. */
-  function endBy(subscription: Subscription, ending: Ending) {
+  function endWhenOpen(subscription: StreamSubscription, ending: Ending) {
     if (subscription.isOpen) ending(subscription)
     else subscription.ending = ending
   }
 
-  function goOn(subscription: Subscription) {
+  function continueStream(subscription: StreamSubscription) {
     subscription.isHeld = false
     const { isOpen, mode, position, feed } = subscription
     if (!isOpen || mode !== 'live' || position >= feed.through) return
@@ -71,22 +71,23 @@ export function createSessionStreams(dependencies: {
     },
 
     release(sessionId) {
-      for (const subscription of ofSession(sessionId)) goOn(subscription)
+      for (const subscription of ofSession(sessionId)) continueStream(subscription)
     },
 
-    sessionIsOver(sessionId, type, event) {
+    endSession(sessionId, type, event) {
       if (event) feeds.advanced(event.conversationId, event.sequence)
       for (const subscription of ofSession(sessionId))
-        endBy(subscription, () => {
-          if (type === 'session.closed' && event && subscription.position < event.sequence) return goOn(subscription)
+        endWhenOpen(subscription, () => {
+          if (type === 'session.closed' && event && subscription.position < event.sequence)
+            return continueStream(subscription)
           const { conversationId, through: sequence } = subscription.feed
           sendNow(subscription, event ?? { conversationId, sequence, type, occurredAt: new Date(now()) })
           end(subscription)
         })
     },
 
-    sessionRefused(sessionId, error) {
-      for (const subscription of ofSession(sessionId)) endBy(subscription, () => end(subscription, error))
+    refuseSession(sessionId, error) {
+      for (const subscription of ofSession(sessionId)) endWhenOpen(subscription, () => end(subscription, error))
     },
   }
 }

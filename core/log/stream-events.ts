@@ -1,7 +1,7 @@
 import type { Session } from '../visitors/session-store.ts'
 import { encodeEvent, type LogEvent } from './model.ts'
 
-/** An event as it goes out, encoded once for all its readers. */
+/** An event encoded once for all its readers. */
 export interface EncodedEvent {
   id: string
   sequence: number
@@ -14,14 +14,17 @@ export function encodeFor(event: LogEvent, epoch: string): EncodedEvent {
   return { id: `${epoch}-${sequence}`, sequence, type, json: encodeEvent(event) }
 }
 
-/** Whether a session's streams carry an event. Visitors are not told that they type, nor of events of other sessions. */
-export function concerns({ sessionId, transient, data }: LogEvent, session: Session): boolean {
+/**
+ * Whether a session's streams carry an event. They carry no typing of visitors and no events of
+ * other sessions.
+ */
+export function isSentTo({ sessionId, transient, data }: LogEvent, session: Session): boolean {
   if (transient && data?.author?.kind === 'visitor') return false
   return sessionId === undefined || sessionId === session.sessionId
 }
 
-/** The event after which a client reads the history anew. */
-export function resetRequired(epoch: string, head: number, verdict: { reason: string; at: Date }): EncodedEvent {
+/** The event after which a client reads the history again. */
+export function resetRequired(epoch: string, head: number, decision: { reason: string; at: Date }): EncodedEvent {
   return {
     id: `${epoch}-${head}`,
     sequence: head,
@@ -29,8 +32,8 @@ export function resetRequired(epoch: string, head: number, verdict: { reason: st
     json: JSON.stringify({
       sequence: head,
       type: 'replay.reset.required',
-      occurredAt: verdict.at.toISOString(),
-      data: { reason: verdict.reason, reauthenticationRequired: false },
+      occurredAt: decision.at.toISOString(),
+      data: { reason: decision.reason, reauthenticationRequired: false },
     }),
   }
 }

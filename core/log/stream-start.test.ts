@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { startTestCores, type TestCores } from '../test-core-context.ts'
 import { inTurn } from '../test-interleaving.ts'
-import type { Subscription } from './subscriptions.ts'
+import type { StreamSubscription } from './stream-subscriptions.ts'
 
 const database = testDatabase()
 let cores: TestCores
@@ -12,10 +12,10 @@ beforeAll(async () => {
 })
 afterAll(() => cores.stop())
 
-/** A stream of another core, with what its sink was given. */
+/** A stream on another core, and the events that its sink received. */
 async function open(core: TestCores['core'], accessGrant: string, conversationId: string, afterSequence?: number) {
   const reader = { from: 0, sequences: [] as number[], types: [] as string[], closed: false }
-  let subscription: Subscription | undefined
+  let subscription: StreamSubscription | undefined
   const { session } = await cores.core.visitorAccess.authorize({ accessGrant, origin: 'https://shop.example' })
   const [conversation] = await cores.core.stores.conversations.find([conversationId])
   subscription = await core.subscriptions.open({
@@ -41,7 +41,7 @@ async function open(core: TestCores['core'], accessGrant: string, conversationId
   return reader
 }
 
-it('brings every event after its start once and in order, whatever is written while it starts', async () => {
+it('sends every event after its start once and in order while events are written', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.scheduler(),
@@ -58,9 +58,9 @@ it('brings every event after its start once and in order, whatever is written wh
         const after = start === undefined ? undefined : Math.min(start, before)
 
         async function writeLate() {
-          for (const [index, isTold] of hints.entries()) {
+          for (const [index, hasHint] of hints.entries()) {
             const { event } = await inTurn(scheduler, 'write', () => write(`late-${index}`))
-            if (isTold)
+            if (hasHint)
               await inTurn(scheduler, 'hint', async () => {
                 core.bus.emit('advanced', conversationId, { sequence: event.sequence, closed: false })
               })
@@ -75,15 +75,15 @@ it('brings every event after its start once and in order, whatever is written wh
         const [reader] = await scheduler.waitFor(
           Promise.all([open(core, accessGrant, conversationId, after), writeLate()]),
         )
-        // What runs every few seconds.
+        // In production a job calls this.
         for (let round = 0; round < 10; round += 1) await scheduler.waitFor(core.subscriptions.checkSome())
         await scheduler.waitIdle()
         const last = before + hints.length
         if (after !== undefined) expect(reader.from).toBe(after)
         const messages = Array.from({ length: last - reader.from }, (_, index) => reader.from + index + 1)
-        const brought = reader.sequences.filter((_, index) => reader.types[index] === 'message.received')
-        // A slow log may let the end of the session come before the messages.
-        expect(brought).toEqual(isRevoked ? messages.slice(0, brought.length) : messages)
+        const sent = reader.sequences.filter((_, index) => reader.types[index] === 'message.received')
+        // The end of the session may be sent before the messages of a slow log.
+        expect(sent).toEqual(isRevoked ? messages.slice(0, sent.length) : messages)
         expect(reader.types.at(-1) === 'session.revoked').toBe(isRevoked)
         expect(reader.closed).toBe(isRevoked)
       },

@@ -2,11 +2,11 @@ import type { Collection } from 'mongodb'
 import type { EventDocument } from './event-store.ts'
 
 export interface TransientEventStore {
-  /** Conversations with events that may be removed, and how many events were looked at; the oldest first. */
+  /** Conversations with events that may be removed, oldest first, and the number of events read. */
   due(before: Date, limit: number): Promise<{ conversationIds: string[]; seen: number }>
-  /** Ends of logs that no failover takes back. */
+  /** Ends of logs that no failover rolls back. */
   committedEnds(conversationIds: string[]): Promise<Map<string, number>>
-  /** Removes what is due before the end of a conversation's log, and lets the end itself stay for good. */
+  /** Removes due events before the end of a log. Keeps the end event for good. */
   removeBefore(conversationId: string, end: number, before: Date): Promise<number>
 }
 
@@ -40,7 +40,7 @@ export function createTransientEventStore({ events }: { events: Collection<Event
         conversationId,
         sequence: { $lt: end },
         transient: true,
-        // Former ends, whose expiry was taken off, go with the rest.
+        // Includes former ends, which have no expiry any more.
         $or: [{ removableAt: { $lte: before } }, { removableAt: { $exists: false } }],
       })
       await events.updateOne(

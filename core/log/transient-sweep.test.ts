@@ -40,7 +40,7 @@ const draft = ({ conversationId }: TestVisitor, text: string) => ({
 })
 
 describe('the sweep of transient events', () => {
-  it('removes them after an hour and not before, and nothing else', async () => {
+  it('removes transient events after an hour and no other events', async () => {
     const visitor = await cores.newVisitor()
     await send(a, visitor, 'one')
     await type(visitor)
@@ -53,7 +53,7 @@ describe('the sweep of transient events', () => {
     expect(await sequencesOf(visitor)).toEqual([1, 4])
   })
 
-  it('keeps the last event of a conversation, so that no sequence is given out again', async () => {
+  it('keeps the last event of a conversation, so that no sequence is used twice', async () => {
     const visitor = await cores.newVisitor()
     await send(a, visitor, 'one')
     await type(visitor)
@@ -66,7 +66,7 @@ describe('the sweep of transient events', () => {
     expect((await log.append(draft(visitor, 'two'))).event.sequence).toBe(4)
   })
 
-  it('takes a former end with the next ones, and does its work in batches', async () => {
+  it('removes a former end with later events, in batches', async () => {
     const visitor = await cores.newVisitor()
     await type(visitor)
     cores.advance(2 * hour)
@@ -85,27 +85,27 @@ describe('the sweep of transient events', () => {
     expect(await sequencesOf(visitor)).toEqual([4])
   })
 
-  it('leaves no place to a writer that has not looked for an hour', async () => {
+  it('leaves no hole to a writer whose cached end is two hours old', async () => {
     const visitor = await cores.newVisitor()
     const store = createEventStore(a.database.collections)
     let elapsed = 0
     const clocks = { now: cores.now, monotonic: () => elapsed }
-    const sleeper = createEventLog({ store, heads: createLogHeads(store, clocks), now: cores.now, onAppended() {} })
-    await sleeper.append(draft(visitor, 'one'))
+    const idleLog = createEventLog({ store, heads: createLogHeads(store, clocks), now: cores.now, onAppended() {} })
+    await idleLog.append(draft(visitor, 'one'))
     await type(visitor)
     await send(b, visitor, 'two')
     cores.advance(2 * hour)
     elapsed += 2 * hour
     await a.transientSweep.sweep()
     expect(await sequencesOf(visitor)).toEqual([1, 4])
-    const { event } = await sleeper.append(draft(visitor, 'three'))
+    const { event } = await idleLog.append(draft(visitor, 'three'))
     expect(event.sequence).toBe(5)
   })
 
   it.each([
     ['the wall clock was set back', { wall: -hour, elapsed: 2 * hour }],
     ['the machine slept', { wall: 2 * hour, elapsed: 0 }],
-  ])('leaves none either when %s meanwhile', async (_, { wall, elapsed }) => {
+  ])('expires cached ends even when %s', async (_, { wall, elapsed }) => {
     const seen: string[][] = []
     const store = createEventStore(a.database.collections)
     const counting = {
@@ -124,25 +124,25 @@ describe('the sweep of transient events', () => {
     expect(seen).toEqual([['cnv_x']])
   })
 
-  it('leaves the bounds of a replay alone: neither in their number nor by their age do such events count', async () => {
+  it('does not change replay windows: transient events count neither by number nor by age', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId } = visitor
     const store = createEventStore(a.database.collections)
     const window = createReplayWindow(store, { maxEvents: 2, maxAge: 600 }, cores.now)
-    const judge = (afterSequence: number, head: number) =>
-      window.judge(conversationId, { epoch: 'e', head, start: { afterSequence } })
+    const resolveStart = (afterSequence: number, head: number) =>
+      window.resolveStart(conversationId, { epoch: 'e', head, start: { afterSequence } })
     for (let round = 0; round < 3; round += 1) await type(visitor)
     cores.advance(700_000)
     await send(a, visitor, 'one')
     await send(a, visitor, 'two')
-    expect(await judge(0, 8)).toMatchObject({ state: 'ready', sequence: 0 })
+    expect(await resolveStart(0, 8)).toMatchObject({ state: 'ready', sequence: 0 })
     expect(await window.oldest(conversationId)).toBe(7)
     await send(a, visitor, 'three')
-    expect(await judge(0, 9)).toMatchObject({ state: 'reset_required', reason: 'window_exceeded' })
-    expect(await judge(7, 9)).toMatchObject({ state: 'ready', sequence: 7 })
+    expect(await resolveStart(0, 9)).toMatchObject({ state: 'reset_required', reason: 'window_exceeded' })
+    expect(await resolveStart(7, 9)).toMatchObject({ state: 'ready', sequence: 7 })
   })
 
-  it('is no loss to a stream: a replay skips what is transient, whether it is still there or not', async () => {
+  it('does not change replays, which skip transient events anyway', async () => {
     const visitor = await cores.newVisitor()
     await send(a, visitor, 'one')
     for (let round = 0; round < 3; round += 1) await type(visitor)

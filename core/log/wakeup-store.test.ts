@@ -10,7 +10,7 @@ afterAll(() => client.close())
 
 const isCaughtUp = (each: WakeupDocument | CaughtUp): each is CaughtUp => 'asOf' in each
 
-/** A replica set whose cursor is on one server, and whose primary may be another one. */
+/** A replica set where the cursor reads one server and another one may be the primary. */
 function newReplicaSet() {
   const set = { onCursor: [] as ObjectId[], onPrimary: [] as ObjectId[] }
   let taken = 0
@@ -35,7 +35,7 @@ function newReplicaSet() {
   return { set, store: createWakeupStore({ wakeups: wakeups as unknown as Collection<WakeupDocument> }) }
 }
 
-it('is caught up only with what the primary has, not with a server that was the primary', async () => {
+it('reports caught up by the primary, not by the cursor’s former primary', async () => {
   const { set, store } = newReplicaSet()
   const [one, two] = [new ObjectId(), new ObjectId()]
   set.onCursor = [one]
@@ -43,22 +43,22 @@ it('is caught up only with what the primary has, not with a server that was the 
   let time = 0
   const stopping = new AbortController()
   const asOf: number[] = []
-  const heard: string[] = []
+  const received: string[] = []
   for await (const each of store.follow(stopping.signal, () => time)) {
-    if (!isCaughtUp(each)) heard.push(...each.changed)
+    if (!isCaughtUp(each)) received.push(...each.changed)
     else asOf.push(each.asOf)
     time += 100
-    // From now on another server takes the writes.
+    // From now on another server is the primary.
     if (asOf.length === 3) set.onPrimary = [one, two]
     if (asOf.length > 3 && time > 3_000) set.onCursor = [one, two]
-    if (heard.length === 2 && asOf.at(-1)! > 3_000) stopping.abort()
+    if (received.length === 2 && asOf.at(-1)! > 3_000) stopping.abort()
   }
   const frozen = asOf.filter((each) => each < 1_000)
   expect(new Set(asOf.filter((each) => each >= 1_000).map((each) => each > 2_000))).toEqual(new Set([true]))
   expect(frozen.length).toBeGreaterThan(10)
 })
 
-it('asks a replica set’s primary with a read that a majority confirms', async () => {
+it('reads the newest wake-up of a replica set with a linearizable read', async () => {
   await (await openDatabase({ uri, name, timeoutMs: 5000 })).close()
   const concerns: unknown[] = []
   client.on('commandStarted', ({ command }) => {

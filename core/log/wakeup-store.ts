@@ -4,9 +4,9 @@ import type { Nudge } from '../database/nudge.ts'
 import { createPrimaryProof } from './primary-proof-store.ts'
 
 export interface WakeupDocument {
-  /** Which process wrote it. */
+  /** Id of the process that wrote it. */
   from: string
-  /** Ends of conversations' logs, as the writer saw them, and whether the conversation is closed there. */
+  /** Ends of logs as the writer knows them, and whether the conversation is closed there. */
   heads: [conversationId: string, sequence: number, closed: boolean][]
   /** Ids of sessions, connections and installations whose state changed. */
   changed: string[]
@@ -18,34 +18,37 @@ export type Wakeup = Omit<WakeupDocument, 'from'>
 export interface WakeupStore {
   publish(wakeup: WakeupDocument): Promise<void>
   /**
-   * Every wake-up of every process, until the signal, and `CaughtUp` whenever none is left for now. Ends or throws when
-   * the cursor is lost, or was overtaken by the writers; some wake-ups are then missing.
+   * Yields the wake-ups of all processes until the signal aborts, and `CaughtUp` whenever none is
+   * left. Ends or throws when the cursor is lost or overtaken by the writers. Some wake-ups are
+   * then lost.
    */
   follow(signal: AbortSignal, monotonic: () => number): AsyncIterable<WakeupDocument | CaughtUp>
 }
 
-/** Every wake-up that was published before this time of `monotonic` has been given. */
+/** Every wake-up published before this time of `monotonic` was yielded. */
 export interface CaughtUp {
   asOf: number
 }
 
-/** How long the store holds a question open when there is nothing new, in milliseconds. */
-const patience = 200
+/** How long the server waits for new documents before it returns an empty result. */
+const maxAwaitMs = 200
 const batchSize = 1000
-/** How long the majority of a replica set may take to confirm a read, in milliseconds. */
+/** Time limit for a majority to confirm a read. */
 const confirmedWithinMs = 2_000
-/** A server that knows of nothing new and answers sooner than this holds no question open, as the embedded engine does not. */
-const heldMs = 50
-/** How long is waited between two questions then, in milliseconds: with a nudge to end it, and without. */
+/**
+ * An empty result faster than this means that the server does not wait, like the embedded engine.
+ */
+const minAwaitMs = 50
+/** Pause between two reads in that case, with a nudge to end it and without. */
 const nudgedPauseMs = 200
-const blindPauseMs = 10
+const pauseMs = 10
 
 export function createWakeupStore({
   wakeups,
   nudge,
 }: {
   wakeups: Collection<WakeupDocument>
-  /** Where all processes are on one machine. */
+  /** Set when all processes run on one machine. */
   nudge?: Nudge | undefined
 }): WakeupStore {
   const isReplicated = wakeups.writeConcern?.w === 'majority'
@@ -59,14 +62,15 @@ export function createWakeupStore({
     return String(newest?._id ?? '')
   }
 
-  /** What the server would do itself, were it to hold the question open. */
+  /** Replaces the wait of a server that does not wait. */
   const pause = (heard: number, signal: AbortSignal) =>
-    nudge ? nudge.after(heard, nudgedPauseMs) : delay(blindPauseMs, undefined, { signal }).catch(() => {})
+    nudge ? nudge.after(heard, nudgedPauseMs) : delay(pauseMs, undefined, { signal }).catch(() => {})
 
   return {
     async publish(wakeup) {
-      // Where logs end is a hint: losing one costs time, and waiting for the journal would cost every send the same.
-      // What changed ends cached authorisation, and must survive a change of the primary like the change itself.
+      // Ends of logs are hints: a lost one only costs time, and a wait for the journal would slow
+      // every send. Changes end cached authorization, so they must survive a failover like the
+      // state that changed.
       const options = wakeup.changed.length > 0 ? {} : { writeConcern: { w: 1 } }
       await wakeups.insertOne({ ...wakeup }, options)
       nudge?.announce()
@@ -75,7 +79,7 @@ export function createWakeupStore({
     async *follow(signal, monotonic) {
       // A tailable cursor on an empty collection ends at once.
       await wakeups.insertOne({ from: '', heads: [], changed: [], at: new Date() }, { writeConcern: { w: 1 } })
-      const cursor = wakeups.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: patience, batchSize })
+      const cursor = wakeups.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: maxAwaitMs, batchSize })
       const proof = isReplicated ? createPrimaryProof(readNewest, monotonic) : undefined
       const close = () => void cursor.close().catch(() => {})
       signal.addEventListener('abort', close, { once: true })
@@ -87,17 +91,17 @@ export function createWakeupStore({
           if (next !== null) {
             const { _id, ...wakeup } = next
             yield wakeup
-            proof?.given(String(_id))
+            proof?.received(String(_id))
             taken += 1
           }
           if (cursor.bufferedCount() > 0) continue
-          // A full batch says nothing of what comes after it.
+          // After a full batch there may be more documents.
           const isAll = taken < batchSize
           const asOf = proof ? proof.asOf() : askedAt
           if (isAll && asOf !== undefined) yield { asOf }
-          // Whatever came after the question is announced after it.
-          const isHeld = nudge ? !isAll : next !== null || monotonic() - askedAt >= heldMs
-          if (!isHeld) await pause(heard, signal)
+          // A nudge announces each document that arrived after the read began.
+          const hasWaited = nudge ? !isAll : next !== null || monotonic() - askedAt >= minAwaitMs
+          if (!hasWaited) await pause(heard, signal)
           taken = 0
         }
       } finally {

@@ -16,14 +16,14 @@ afterAll(async () => {
   for (const close of closing.reverse()) await close()
 })
 
-/** A core's wake-ups over a way to the engine that can be slowed. */
+/** The wake-ups of a core over a link to the engine that can be slowed down. */
 async function startWakeups() {
   await (await openDatabase({ uri, name, timeoutMs: 5000 })).close()
   const link: Link = await startLink(decodeURIComponent(new URL(uri).hostname))
   const client = await MongoClient.connect(`mongodb://127.0.0.1:${link.port}/?directConnection=true`)
-  const heard: string[] = []
+  const received: string[] = []
   const bus = createBus()
-  bus.on('changed', (changed) => void heard.push(...changed))
+  bus.on('changed', (changed) => void received.push(...changed))
   const wakeups = createWakeups({
     store: createWakeupStore(collectionsOf(client.db(name))),
     processId: 'this',
@@ -38,22 +38,22 @@ async function startWakeups() {
     () => client.close(),
     () => wakeups.stop(),
   )
-  return { wakeups, link, heard, publish: createWakeupStore(collectionsOf(client.db(name))).publish }
+  return { wakeups, link, received, publish: createWakeupStore(collectionsOf(client.db(name))).publish }
 }
 
-it('is not current while answers come later than a second after their questions', async () => {
-  const { wakeups, link, heard, publish } = await startWakeups()
+it('is not current while reads take longer than a second', async () => {
+  const { wakeups, link, received, publish } = await startWakeups()
   await until('it is current', () => wakeups.isCurrent())
-  // The question takes as long as the answer.
+  // Each direction takes 600 ms.
   link.slow(600)
-  await until('no answer counts any more', () => !wakeups.isCurrent())
+  await until('it is no longer current', () => !wakeups.isCurrent())
   const seen = new Set<boolean>()
   for (let round = 0; round < 3; round += 1) {
     const id = `ses_${round}`
     await publish({ from: 'another', heads: [], changed: [id], at: new Date() })
-    await until('it was heard of', () => {
+    await until('the change arrives', () => {
       seen.add(wakeups.isCurrent())
-      return heard.includes(id)
+      return received.includes(id)
     })
   }
   expect([...seen]).toEqual([false])

@@ -7,19 +7,28 @@ import type { LogEnd } from './event-store.ts'
 import type { Wakeup, WakeupStore } from './wakeup-store.ts'
 
 export interface Wakeups {
-  /** Tells every process that the state of these ids changed. Resolves when the others can see it. */
+  /**
+   * Announces to every process that the state of these ids changed. Resolves when the others can
+   * read it.
+   */
   stateChanged(...ids: string[]): Promise<void>
-  /** Whether every change up to a second ago has been heard of here, so that cached state is true to within a second. */
+  /**
+   * Whether all changes older than a second have arrived, so that cached state is at most a second
+   * old.
+   */
   isCurrent(): boolean
   start(): void
   stop(): Promise<void>
 }
 
-/** Least time between two wake-ups of this process, in milliseconds: the first after a quiet time is written at once. */
+/**
+ * Minimum time between two wake-ups of this process. The first one after a pause is written at
+ * once.
+ */
 const paceMs = 10
 
-/** The store must have been asked for changes, and have given all it had, within this many milliseconds. */
-const currentFor = 900
+/** The last read that returned every change must have begun within this time. */
+const currentForMs = 900
 
 export interface WakeupsDependencies {
   store: WakeupStore
@@ -29,28 +38,29 @@ export interface WakeupsDependencies {
   logger: Logger
   metrics: CoreMetrics
   now: () => number
-  /** Milliseconds of a clock that never goes back. */
+  /** A clock in milliseconds that never goes back. */
   monotonic?: () => number
 }
 
 /**
- * How the cores wake each other: each write batch leaves one small document in a capped collection, which every core
- * follows. The log and the state themselves are always read from where they are kept.
+ * Sends wake-ups between the cores. Each write batch adds one small document to a capped
+ * collection, which every core follows. The log and the state are always read from their own
+ * collections.
  */
 export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   const { store, processId, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
   let heads = new Map<string, LogEnd>()
   let changes = newChanges()
-  /** Every change up to then has been heard of: when the store was asked, not when its answer came. */
+  /** Every change before this time has arrived. It is the start of the read, not its end. */
   let currentAsOf = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
   const stopping = new AbortController()
 
-  /** Whatever came up since the last wake-up goes into the next one. */
+  /** Each wake-up carries everything since the last one. */
   const publishing = createSingleFlight(
     () => heads.size > 0 || changes.ids.size > 0,
     async () => {
-      const { ids, told } = changes
+      const { ids, published } = changes
       const wakeup = {
         from: processId,
         heads: [...heads].map(([id, { sequence, closed }]) => [id, sequence, closed] as [string, number, boolean]),
@@ -59,8 +69,8 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
       }
       heads = new Map()
       changes = newChanges()
-      await store.publish(wakeup).then(told.resolve, (error) => {
-        told.reject(error)
+      await store.publish(wakeup).then(published.resolve, (error) => {
+        published.reject(error)
         throw error
       })
     },
@@ -68,10 +78,14 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   )
 
   function publish() {
-    publishing.run().catch((error: Error) => logger.warn({ reason: error.name }, 'wake-up not written'))
+    publishing
+      .run()
+      .catch((error: Error) =>
+        logger.warn({ reason: error.name }, 'write of a wake-up failed; the periodic check replaces it'),
+      )
   }
 
-  /** What was written before this process listened was not late. */
+  /** Wake-ups from before this process followed them do not count. */
   function measureLag({ at }: Wakeup) {
     if (currentAsOf === Number.NEGATIVE_INFINITY) return
     metrics.wakeupLag.observe(Math.max(0, now() - at.getTime()) / 1000)
@@ -97,10 +111,11 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
           }
         }
       } catch (error) {
-        if (!stopping.signal.aborted) logger.warn({ reason: (error as Error).name }, 'wake-ups lost, following anew')
+        if (!stopping.signal.aborted)
+          logger.warn({ reason: (error as Error).name }, 'wake-ups lost; opening a new cursor')
       }
       currentAsOf = Number.NEGATIVE_INFINITY
-      // Rejects when it is stopped, which ends the loop.
+      // Rejects on stop, which ends the loop.
       await delay(Math.min(50 * 2 ** failures, 1000), undefined, { signal: stopping.signal }).catch(() => {})
     }
   }
@@ -113,14 +128,14 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   return {
     async stateChanged(...ids) {
       if (ids.length === 0) return
-      const { ids: changed, told } = changes
+      const { ids: changed, published } = changes
       for (const id of ids) changed.add(id)
       bus.emit('changed', ids)
       publish()
-      await told.promise
+      await published.promise
     },
 
-    isCurrent: () => monotonic() - currentAsOf < currentFor,
+    isCurrent: () => monotonic() - currentAsOf < currentForMs,
 
     start() {
       following = follow()
@@ -133,10 +148,10 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   }
 }
 
-/** Ids whose state changed, and when the others can see it. */
+/** Ids whose state changed, and a promise that resolves when the other processes can read that. */
 function newChanges() {
-  const told = Promise.withResolvers<void>()
-  // Nobody may be waiting for it.
-  told.promise.catch(() => {})
-  return { ids: new Set<string>(), told }
+  const published = Promise.withResolvers<void>()
+  // Prevents an unhandled rejection when no caller waits.
+  published.promise.catch(() => {})
+  return { ids: new Set<string>(), published }
 }

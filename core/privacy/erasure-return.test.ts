@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const placesOf = (texts: string[]) => placesOfTexts(client.db(database.name), texts)
 
-/** A verified person who wrote in one browser, signed in and not, and in another one. */
+/** A verified person who wrote in one browser, anonymously and after login. */
 async function newPerson() {
   const sub = randomUUID()
   const browser = randomUUID()
@@ -38,7 +38,7 @@ async function newPerson() {
 
 type Person = Awaited<ReturnType<typeof newPerson>>
 
-/** A message that was acknowledged to somebody who came back. */
+/** An acknowledged message of a person who returned. */
 interface Acknowledged {
   session: SessionContent
   body: string
@@ -51,8 +51,8 @@ const ways = [
 ] as const
 type Way = (typeof ways)[number]
 
-/** The person comes back and writes. */
-async function comeBack({ sub, browser }: Person, way: Way, core = cores.core): Promise<Acknowledged> {
+/** The person returns and sends a message. */
+async function returnAs({ sub, browser }: Person, way: Way, core = cores.core): Promise<Acknowledged> {
   const created = await cores.newSession(core, way === 'signed in, in another browser' ? randomUUID() : browser)
   const isAnonymous = way === 'anonymous in the same browser'
   const session = isAnonymous ? created : await cores.identify(created, cores.sign({ sub }), { core })
@@ -61,7 +61,10 @@ async function comeBack({ sub, browser }: Person, way: Way, core = cores.core): 
   return { session, body }
 }
 
-/** Every step of every erasure, with the time between them gone. A dead holder's lease ends too. */
+/**
+ * Runs every step of every erasure and advances the clock in between. The leases of dead owners
+ * expire too.
+ */
 async function workThrough(core = cores.core) {
   for (const seconds of [0, 3, 31, 3, 61, 3, 61]) {
     cores.advance(seconds)
@@ -72,38 +75,38 @@ async function workThrough(core = cores.core) {
 const turnOf = (scheduler: fc.Scheduler, name: string) => (_: number, label: string) =>
   scheduler.schedule(Promise.resolve(), `${name}: ${label}`)
 
-/** The message is in a conversation that both sides find. */
+/** Expects the message in a conversation that visitor and operators can read. */
 async function expectKept({ session, body }: Acknowledged) {
   expect(await cores.history(session)).toContain(body)
   const { messages } = await cores.core.messages.list(session.conversationId, {})
   expect(messages.map(({ message }) => message?.body)).toContain(body)
 }
 
-describe('a person who comes back during an erasure', () => {
-  it.each(ways)('begins anew two seconds after its beginning, and keeps the message (%s)', async (way) => {
+describe('a person who returns during an erasure', () => {
+  it.each(ways)('gets a new conversation two seconds after its start and keeps the message (%s)', async (way) => {
     const person = await newPerson()
     await cores.core.erasures.begin(person.visitor, 'desk')
     cores.advance(2)
-    const acknowledged = await comeBack(person, way)
+    const acknowledged = await returnAs(person, way)
     await workThrough()
     await expectKept(acknowledged)
     expect(await placesOf(person.old)).toEqual([])
   })
 
-  it.each(ways)('begins anew right after its beginning, and keeps the message (%s)', async (way) => {
+  it.each(ways)('gets a new conversation right after its start and keeps the message (%s)', async (way) => {
     const person = await newPerson()
     await cores.core.erasures.begin(person.visitor, 'desk')
-    const acknowledged = await comeBack(person, way)
+    const acknowledged = await returnAs(person, way)
     await workThrough()
     await expectKept(acknowledged)
     expect(await placesOf(person.old)).toEqual([])
   })
 
-  it('is not erased with a second erasure that began before the return, in a queue of others', async () => {
+  it('is not erased by a second erasure that began before the return, among others', async () => {
     const person = await newPerson()
     const others = [await newPerson(), await newPerson()]
     for (const each of [person, ...others, person]) await cores.core.erasures.begin(each.visitor, 'desk')
-    const acknowledged = await comeBack(person, 'signed in, in the same browser')
+    const acknowledged = await returnAs(person, 'signed in, in the same browser')
     await workThrough()
     await expectKept(acknowledged)
     for (const { old } of [person, ...others]) expect(await placesOf(old)).toEqual([])
@@ -112,23 +115,23 @@ describe('a person who comes back during an erasure', () => {
   it('is erased by an erasure that begins after the return', async () => {
     const person = await newPerson()
     await cores.core.erasures.begin(person.visitor, 'desk')
-    const { session, body } = await comeBack(person, 'signed in, in the same browser')
+    const { session, body } = await returnAs(person, 'signed in, in the same browser')
     await cores.core.erasures.begin(person.visitor, 'desk')
     await workThrough()
     expect(await placesOf([...person.old, session.sessionId, session.conversationId, body])).toEqual([])
   })
 
-  it('leaves nothing of the erasure in what began during it, once it is finished', async () => {
+  it('keeps no reference to the erasure after it has finished', async () => {
     const person = await newPerson()
     const { erasureId } = await cores.core.erasures.begin(person.visitor, 'desk')
-    for (const way of ways) await comeBack(person, way)
+    for (const way of ways) await returnAs(person, way)
     expect((await placesOf([erasureId])).length).toBeGreaterThan(1)
     await workThrough()
     expect(await placesOf([erasureId])).toEqual([`erasures: ${erasureId}`])
   })
 
   it.each(ways)(
-    'at any of its writes, keeps the message, whichever write was the last of the process that held it (%s)',
+    'keeps the message when the process of the erasure dies at any write (%s)',
     async (way) => {
       for (let writes = 1; ; writes += 1) {
         const person = await newPerson()
@@ -145,7 +148,7 @@ describe('a person who comes back during an erasure', () => {
             () => false,
             () => true,
           )
-        const acknowledged = await comeBack(person, way)
+        const acknowledged = await returnAs(person, way)
         await workThrough()
         await expectKept(acknowledged)
         expect([writes, await placesOf(person.old)]).toEqual([writes, []])
@@ -163,7 +166,7 @@ const isLive = ({ session }: Acknowledged) =>
   )
 
 describe('an agent', () => {
-  it('does not find a conversation any more whose erasure has begun', async () => {
+  it('cannot find a conversation after its erasure has begun', async () => {
     const person = await newPerson()
     const [conversationId = ''] = person.old.slice(-1)
     await cores.core.erasures.begin(person.visitor, 'desk')
@@ -176,8 +179,8 @@ describe('an agent', () => {
   })
 })
 
-describe('a holder that lost its lease', () => {
-  it('writes nothing of the visitor into a record that another core has finished', async () => {
+describe('an owner that lost its lease', () => {
+  it('writes no visitor data to a record that another core has finished', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), fc.integer({ min: 1, max: 12 }), async (scheduler, calls) => {
         const person = await newPerson()
@@ -188,7 +191,7 @@ describe('a holder that lost its lease', () => {
           .scheduledCore(turnOf(scheduler, 'slow'))
           .erasures.work()
           .finally(() => (isOver = true))
-        // So many calls to the database, and then it stands still.
+        // The owner stops after this number of database calls.
         for (let call = 0; call < calls && !isOver; call += 1) {
           await until('its next call', () => scheduler.count() > 0 || isOver)
           if (!isOver) await scheduler.waitOne()
@@ -205,13 +208,13 @@ describe('a holder that lost its lease', () => {
   }, 120_000)
 })
 
-describe('erasures, returns, bans and ends of sessions in every order', () => {
-  it('remove what was there before and no message of a session that they left alive', async () => {
+describe('erasures, returns, bans and ends of sessions in any order', () => {
+  it('remove all earlier data and no message of a session that stays live', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
         fc.array(fc.constantFrom(...ways), { minLength: 1, maxLength: 2 }),
-        fc.constantFrom('nothing', 'a ban', 'a second erasure', 'a second holder'),
+        fc.constantFrom('nothing', 'a ban', 'a second erasure', 'a second owner'),
         async (scheduler, returns, besides) => {
           const person = await newPerson()
           const at = (label: string): CoreContext => cores.scheduledCore(turnOf(scheduler, label))
@@ -223,9 +226,9 @@ describe('erasures, returns, bans and ends of sessions in every order', () => {
           }
           const other = async () => {
             if (besides === 'a second erasure') await erase('second erasure')
-            if (besides === 'a second holder') {
+            if (besides === 'a second owner') {
               cores.advance(31)
-              await at('second holder').erasures.work()
+              await at('second owner').erasures.work()
             }
             if (besides === 'a ban') {
               const sessions = await cores.core.database.collections.sessions
@@ -238,7 +241,7 @@ describe('erasures, returns, bans and ends of sessions in every order', () => {
           }
           const acknowledged: Acknowledged[] = []
           const returning = returns.map((way, index) =>
-            comeBack(person, way, at(`return ${index}`)).then(
+            returnAs(person, way, at(`return ${index}`)).then(
               (each) => void acknowledged.push(each),
               () => {},
             ),

@@ -3,7 +3,7 @@ import { noTraces, type VisitorName, type VisitorTraces } from './visitor-traces
 
 export type ErasureStage = 'ending' | 'removing' | 'removed' | 'finished'
 
-/** The removal of one visitor. Once it is finished nothing in it names whom it was about. */
+/** The erasure of one visitor. A finished one does not identify the visitor. */
 export interface Erasure {
   erasureId: string
   workspaceId: string
@@ -13,36 +13,39 @@ export interface Erasure {
   finishedAt?: Date
 }
 
-/** An erasure that goes on, as the core that holds its lease knows it. */
+/** An erasure under way, as the owner of its lease reads it. */
 export interface OpenErasure extends Erasure {
   visitor: VisitorName
-  /** Sessions that begin after this are of a visitor who came back, whichever core's clock says so. */
+  /**
+   * Sessions that begin after this time belong to a visitor who returned, even with clock
+   * differences.
+   */
   until: Date
-  /** What is to be removed. From the beginning it names the visitor's browsers and subjects. */
+  /** Data to remove. It has the visitor's browsers and subjects from the beginning. */
   traces: VisitorTraces
-  /** The number of the lease: a holder that lost it changes nothing any more. */
+  /** Number of the lease. An owner that lost it can no longer write. */
   fencingToken: number
 }
 
 export type ErasureDocument = Omit<Erasure, 'erasureId'> &
   Partial<Pick<OpenErasure, 'visitor' | 'until' | 'traces' | 'fencingToken'>> & {
     _id: string
-    /** When its next step is due. */
+    /** Time of the next step. */
     nextAt?: Date
   }
 
 type Lease = Pick<OpenErasure, 'erasureId' | 'fencingToken'>
 
-/** Errors of the writes under a lease: `LeaseLost` when another core has taken the erasure over. */
+/** Error of the writes under a lease: `LeaseLost` when another core owns the erasure. */
 export interface ErasureStore {
-  /** Inserts an erasure whose first step is leased until `nextAt`. */
+  /** Inserts an erasure with its first step leased until `nextAt`. */
   insert(erasure: Omit<OpenErasure, 'fencingToken'>, nextAt: Date): Promise<OpenErasure>
   find(erasureId: string): Promise<Erasure | undefined>
-  /** Leases one whose step is due. */
+  /** Leases an erasure with a due step. */
   claim(now: Date, until: Date): Promise<OpenErasure | undefined>
-  /** Notes what is to be removed before it is, so that a step that breaks off can be done again. */
+  /** Stores the data to remove before its removal, so that an interrupted step can be repeated. */
   addTraces(lease: Lease, traces: VisitorTraces): Promise<VisitorTraces>
-  /** Changes nothing. */
+  /** Checks the lease without a write. */
   confirm(lease: Lease): Promise<void>
   advance(lease: Lease, to: ErasureStage, nextAt: Date): Promise<void>
   finish(lease: Lease, at: Date): Promise<void>
@@ -53,7 +56,7 @@ export class LeaseLost extends Error {
 }
 
 export function createErasureStore({ erasures }: { erasures: Collection<ErasureDocument> }): ErasureStore {
-  const held = ({ erasureId, fencingToken }: Lease) => ({
+  const leaseFilter = ({ erasureId, fencingToken }: Lease) => ({
     _id: erasureId,
     fencingToken,
     stage: { $ne: 'finished' as const },
@@ -84,7 +87,7 @@ export function createErasureStore({ erasures }: { erasures: Collection<ErasureD
     async addTraces(lease, traces) {
       const added = Object.entries(traces).map(([kind, ids]) => [`traces.${kind}`, { $each: ids }])
       const found = await erasures.findOneAndUpdate(
-        held(lease),
+        leaseFilter(lease),
         { $addToSet: Object.fromEntries(added) },
         { returnDocument: 'after' },
       )
@@ -93,16 +96,16 @@ export function createErasureStore({ erasures }: { erasures: Collection<ErasureD
     },
 
     async confirm(lease) {
-      if (!(await erasures.findOne(held(lease), { projection: { _id: 1 } }))) throw new LeaseLost()
+      if (!(await erasures.findOne(leaseFilter(lease), { projection: { _id: 1 } }))) throw new LeaseLost()
     },
 
     async advance(lease, to, nextAt) {
-      const { matchedCount } = await erasures.updateOne(held(lease), { $set: { stage: to, nextAt } })
+      const { matchedCount } = await erasures.updateOne(leaseFilter(lease), { $set: { stage: to, nextAt } })
       if (matchedCount === 0) throw new LeaseLost()
     },
 
     async finish(lease, at) {
-      const { matchedCount } = await erasures.updateOne(held(lease), {
+      const { matchedCount } = await erasures.updateOne(leaseFilter(lease), {
         $set: { stage: 'finished', finishedAt: at },
         $unset: { visitor: '', until: '', traces: '', nextAt: '', fencingToken: '' },
       })
@@ -112,5 +115,5 @@ export function createErasureStore({ erasures }: { erasures: Collection<ErasureD
 }
 
 function toErasure({ _id, workspaceId, stage, requestedBy, requestedAt, finishedAt }: ErasureDocument): Erasure {
-  return { erasureId: _id, workspaceId, stage, requestedBy, requestedAt, ...(finishedAt && { finishedAt }) }
+  return { erasureId: _id, workspaceId, stage, requestedBy, requestedAt, finishedAt }
 }

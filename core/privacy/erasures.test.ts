@@ -41,7 +41,7 @@ const idsOf = async ({ session, created }: Awaited<ReturnType<typeof plant>>) =>
   ])
 }
 
-/** Every step, with the time between them gone. */
+/** Runs every step and advances the clock in between. */
 async function workThrough(core = cores.core) {
   for (const seconds of [0, 3, 61]) {
     cores.advance(seconds)
@@ -53,11 +53,11 @@ const visitorOf = ({ sessionId }: SessionContent, core = cores.core) =>
   core.visitorNames.ofSession(sessionId, undefined)
 
 describe.each([{ verified: false }, { verified: true }])('the erasure of a visitor (%o)', (kind) => {
-  it('leaves nothing of them in any collection', async () => {
+  it('leaves none of their data in any collection', async () => {
     const planted = await plant(kind)
     const other = await plant(kind)
     const traces = [...planted.marks, ...(await idsOf(planted)), planted.created.conversationId]
-    // What is kept at all is found by the scan: in messages, sessions, leads, deliveries, commands and screenshots.
+    // The scan finds the visitor's data in all of these collections.
     const before = new Set((await placesOf(traces)).map((place) => place.split(':')[0]))
     for (const name of [
       'sessions',
@@ -84,7 +84,7 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
     expect(await placesOf(other.marks)).toEqual(expect.arrayContaining(kept))
   })
 
-  it('is finished by another process, whichever write was its last', async () => {
+  it('is finished by another process after a death at any write', async () => {
     for (let writes = 1; ; writes += 1) {
       const planted = await plant(kind)
       const traces = [...planted.marks, ...(await idsOf(planted))]
@@ -95,7 +95,7 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
         .then(() => workThrough(mortal))
         .then(() => false)
         .catch(() => true)
-      // Longer than its process is taken to be alive.
+      // Longer than the lease of the dead process.
       for (let step = 0; step < 4; step += 1) {
         cores.advance(61)
         await cores.core.erasures.work()
@@ -106,8 +106,8 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
   }, 240_000)
 })
 
-describe('an erasure beside a visitor who goes on', () => {
-  it('takes what was still being written', async () => {
+describe('an erasure during activity of the visitor', () => {
+  it('removes data that is still being written', async () => {
     const { core, cores: all } = cores
     const session = await cores.newSession()
     const { sessionId, conversationId, accessGrant } = session
@@ -129,8 +129,8 @@ describe('an erasure beside a visitor who goes on', () => {
       )
       .catch((error: Error) => error)
 
-    let refused = 0
-    const going = [...all, ...all].map(async (at) => {
+    let rejected = 0
+    const writers = [...all, ...all].map(async (at) => {
       for (let number = 0; ; number += 1) {
         const attempts = await Promise.allSettled([
           cores.send(session, `${mark} ${number}`, { core: at }),
@@ -151,14 +151,14 @@ describe('an erasure beside a visitor who goes on', () => {
         ])
         if (attempts.every(({ status }) => status === 'rejected')) break
       }
-      refused += 1
+      rejected += 1
     })
     await until('it is under way', async () => (await placesOf([mark])).length > 4)
     await core.erasures.begin(await visitorOf(session), 'desk')
     cores.advance(3)
     await core.erasures.work()
-    await Promise.all(going)
-    expect(refused).toBe(going.length)
+    await Promise.all(writers)
+    expect(rejected).toBe(writers.length)
     removed.resolve()
     expect(await upload).toBeInstanceOf(Error)
     for (const each of all) await each.inbox.noted()
@@ -169,7 +169,7 @@ describe('an erasure beside a visitor who goes on', () => {
 })
 
 describe('an erased visitor', () => {
-  it('sees the streams end as the contract has it, on every core, and is refused from then on', async () => {
+  it('has their streams ended with session.revoked on every core, and later requests rejected', async () => {
     const [one, two] = cores.cores
     const session = await cores.newSession()
     await cores.send(session, 'hello')
@@ -187,7 +187,7 @@ describe('an erased visitor', () => {
     expect(await placesOf([session.sessionId, session.conversationId])).toEqual([])
   })
 
-  it('has a stream that missed its end ended when the session is gone', async () => {
+  it('has a stream without an end event ended when the session is removed', async () => {
     const session = await cores.newSession()
     const stream = await cores.openStream(session)
     await until('the stream follows', () => stream)
@@ -196,7 +196,7 @@ describe('an erased visitor', () => {
     expect(stream.types).toEqual(['session.revoked'])
   })
 
-  it('may come back, and is somebody new', async () => {
+  it('can return as a new visitor', async () => {
     const browser = randomUUID()
     const session = await cores.newSession(cores.core, browser)
     await cores.send(session, 'before')
@@ -211,7 +211,7 @@ describe('an erased visitor', () => {
     expect(await cores.history(again)).toEqual(['after'])
   })
 
-  it('takes nobody along: not the next person in the same browser, and not an anonymous one elsewhere', async () => {
+  it('affects neither the next person in the same browser nor an anonymous one elsewhere', async () => {
     const browser = randomUUID()
     const one = await cores.identify(await cores.newSession(cores.core, browser), cores.sign({ sub: randomUUID() }))
     await cores.send(one, 'mine')
@@ -229,7 +229,7 @@ describe('an erased visitor', () => {
     expect(await cores.history(next)).toEqual(['theirs'])
   })
 
-  it('is the same by the host’s own id, and a second time does no harm', async () => {
+  it('can be erased by the host’s user id, and a second time without effect', async () => {
     const planted = await plant({ verified: true })
     const ids = await idsOf(planted)
     for (let times = 0; times < 2; times += 1) {
@@ -243,7 +243,7 @@ describe('an erased visitor', () => {
 })
 
 describe('the export of a visitor', () => {
-  it('has everything that they filled in and nothing of another, as lines of JSON without a credential', async () => {
+  it('has all data of the visitor and none of another as lines of JSON, without credentials', async () => {
     const planted = await plant({ verified: true })
     const other = await plant({ verified: true })
     const lines: string[] = []
@@ -254,10 +254,10 @@ describe('the export of a visitor', () => {
     )
     const all =
       lines.join('\n') + records.map(({ data }) => Buffer.from(String(data), 'base64').toString('latin1')).join()
-    // Idempotency keys and nonces are kept as hashes, and a page that was left is not kept.
-    const unkept =
+    // Only hashes of idempotency keys and nonces are stored, and no former pages.
+    const notStored =
       /^(createkey|identifykey|nonce|firstnonce|pagekey|formkey|consentkey|uploadkey|agentoperation|created|message)/
-    expect(planted.marks.filter((mark) => !unkept.test(mark) && !all.includes(mark))).toEqual([])
+    expect(planted.marks.filter((mark) => !notStored.test(mark) && !all.includes(mark))).toEqual([])
     expect(other.marks.filter((mark) => all.includes(mark))).toEqual([])
     expect(all).not.toMatch(/renewal|inputHash|operationKey/)
   })

@@ -9,31 +9,36 @@ import type { VisitorRemoval } from './visitor-removal-store.ts'
 import { noTraces, type VisitorName, type VisitorTraceStore, type VisitorTraces } from './visitor-traces-store.ts'
 
 export interface Erasures {
-  /** Ends a visitor's sessions and notes that everything of theirs goes. By now their grants are refused. */
+  /**
+   * Ends a visitor's sessions and records the erasure. When it resolves, their grants are refused.
+   */
   begin(visitor: VisitorName, requestedBy: string): Promise<Erasure>
-  /** Errors: `NotFound`, also for another workspace's. */
+  /** Errors: `NotFound`, also for an erasure of another workspace. */
   find(erasureId: string, workspaceId: string | undefined): Promise<Erasure>
-  /** Takes every step that is due, also of what another process left. */
+  /** Runs every due step, including those that another process left. */
   work(): Promise<void>
 }
 
-/** By then every core has heard that the sessions are over, and streams have told their readers; in milliseconds. */
-const settledMs = 2000
-/** The clocks of the cores agree to within so many milliseconds (docs/operating.md). */
+/**
+ * Within this time every core has the wake-up, and the streams have sent the end of the sessions.
+ */
+const propagationMs = 2000
+/** Maximum difference between the clocks of the cores (docs/operating.md). */
 const clockSkewMs = 2000
-/** No call takes this long: what was under way when the sessions ended has been written by then. */
-const lateMs = 60_000
-/** After so long without word a step's process is taken to be dead. */
+/** Longer than any call. Calls under way when the sessions ended have finished after this time. */
+const maxCallMs = 60_000
+/** Time after which another core may take over a step. */
 const leaseMs = 30_000
 
 /**
- * The erasure of a visitor, in steps that can each be repeated. It ends the sessions and hides the conversations. When
- * every core knows, it notes what there is and removes it. When no call can be under way any more, it does so again. What
- * the record says of the visitor goes last.
+ * Erases a visitor in steps that can each be repeated. It ends the sessions and hides the
+ * conversations. When every core knows, it records the data to remove and removes it. When no call
+ * can be under way any more, it does so again. The visitor's data in the erasure's own record is
+ * removed last.
  *
- * A visitor who comes back meanwhile begins anew: sessions and subjects note the erasures under way when they begin
- * (`core/privacy/open-erasures-store.ts`), and an erasure leaves alone what names it. A session that got into a conversation of the
- * erasure all the same is ended like the others, before the conversation is removed.
+ * A visitor who returns meanwhile is new: sessions and subjects record the erasures under way when
+ * they begin (`core/privacy/open-erasures-store.ts`), and those erasures skip them. A session that
+ * still got into a conversation of the erasure is ended before the conversation is removed.
  */
 export function createErasures(dependencies: {
   store: ErasureStore
@@ -47,8 +52,11 @@ export function createErasures(dependencies: {
   const { store, traces, removal, files, sessions, wakeups, now } = dependencies
   const later = (ms: number) => new Date(now() + ms)
 
-  /** Notes everything there is. A browser that comes to it may have sessions that were not looked for yet. */
-  async function note(erasure: OpenErasure): Promise<VisitorTraces> {
+  /**
+   * Records all data of the visitor. Repeats when it finds a new browser, which may have more
+   * sessions.
+   */
+  async function recordTraces(erasure: OpenErasure): Promise<VisitorTraces> {
     for (let known = erasure.traces; ; ) {
       const all = await store.addTraces(erasure, await traces.find(erasure.visitor, erasure, known))
       const isComplete = all.visitorIds.length === known.visitorIds.length
@@ -57,29 +65,35 @@ export function createErasures(dependencies: {
     }
   }
 
-  /** Ends the sessions that are live, hides the conversations and tells every core; false when nothing was live. */
-  async function end(erasure: OpenErasure, { sessionIds, conversationIds }: VisitorTraces): Promise<boolean> {
+  /**
+   * Ends the live sessions, hides the conversations and wakes every core. Returns false when no
+   * session was live.
+   */
+  async function endSessions(erasure: OpenErasure, { sessionIds, conversationIds }: VisitorTraces): Promise<boolean> {
     const live = (await sessions.find(sessionIds)).filter(({ status }) => status === 'active')
     for (const { sessionId } of live) await sessions.end(sessionId, 'revoked')
     await removal.hideConversations(conversationIds)
-    await tell(erasure, [...sessionIds, ...conversationIds])
+    await announce(erasure, [...sessionIds, ...conversationIds])
     return live.length > 0
   }
 
-  /** Hints are kept for a while: a holder that lost its lease leaves none of what is removed already. */
-  async function tell(erasure: OpenErasure, ids: string[]) {
+  /**
+   * Wakes the cores. Wake-ups are stored for a while, so an owner without its lease must not write
+   * ids of removed data.
+   */
+  async function announce(erasure: OpenErasure, ids: string[]) {
     await store.confirm(erasure)
     await wakeups.stateChanged(...ids)
   }
 
-  /** Removes everything; undefined when something new was found, which has time to end first. */
+  /** Removes all data. Returns undefined when new sessions were found, which must end first. */
   async function remove(erasure: OpenErasure): Promise<VisitorTraces | undefined> {
-    const noted = await note(erasure)
-    const wasLive = await end(erasure, noted)
-    await removal.stopUploads(noted.sessionIds)
-    const all = await store.addTraces(erasure, await traces.find(erasure.visitor, erasure, noted))
-    if (wasLive || all.sessionIds.length > noted.sessionIds.length) {
-      await store.advance(erasure, erasure.stage, later(settledMs))
+    const recorded = await recordTraces(erasure)
+    const wasLive = await endSessions(erasure, recorded)
+    await removal.stopUploads(recorded.sessionIds)
+    const all = await store.addTraces(erasure, await traces.find(erasure.visitor, erasure, recorded))
+    if (wasLive || all.sessionIds.length > recorded.sessionIds.length) {
+      await store.advance(erasure, erasure.stage, later(propagationMs))
       return undefined
     }
     for (const fileId of all.fileIds) await files.delete(fileId)
@@ -89,15 +103,15 @@ export function createErasures(dependencies: {
 
   const steps: Record<Exclude<ErasureStage, 'finished'>, (erasure: OpenErasure) => Promise<void>> = {
     async ending(erasure) {
-      await end(erasure, await note(erasure))
-      await store.advance(erasure, 'removing', later(settledMs))
+      await endSessions(erasure, await recordTraces(erasure))
+      await store.advance(erasure, 'removing', later(propagationMs))
     },
 
     async removing(erasure) {
       const removed = await remove(erasure)
       if (!removed) return
-      await tell(erasure, [...removed.sessionIds, ...removed.conversationIds])
-      await store.advance(erasure, 'removed', later(lateMs))
+      await announce(erasure, [...removed.sessionIds, ...removed.conversationIds])
+      await store.advance(erasure, 'removed', later(maxCallMs))
     },
 
     async removed(erasure) {
@@ -108,8 +122,8 @@ export function createErasures(dependencies: {
     },
   }
 
-  /** Takes the step that is due. Another core may have taken it over meanwhile, and goes on with it. */
-  async function step(erasure: OpenErasure) {
+  /** Runs the due step. If another core has taken it over, that core continues it. */
+  async function runStep(erasure: OpenErasure) {
     if (erasure.stage === 'finished') return
     await steps[erasure.stage](erasure).catch((error: unknown) => {
       if (!(error instanceof LeaseLost)) throw error
@@ -122,10 +136,11 @@ export function createErasures(dependencies: {
       const { workspaceId } = visitor
       const erasure: Erasure = { erasureId: newId('ers'), workspaceId, stage: 'ending', requestedBy, requestedAt }
       const until = later(clockSkewMs)
-      // The record names every browser and subject from its beginning, since a session that begins now looks for its own.
+      // The record has every browser and subject from the beginning, because new sessions look up
+      // erasures by them.
       const { visitorIds } = await traces.find(visitor, { until })
       const known = { ...noTraces(), visitorIds }
-      await step(await store.insert({ ...erasure, visitor, until, traces: known }, later(leaseMs)))
+      await runStep(await store.insert({ ...erasure, visitor, until, traces: known }, later(leaseMs)))
       return { ...erasure, stage: 'removing' }
     },
 
@@ -140,7 +155,7 @@ export function createErasures(dependencies: {
       for (;;) {
         const due = await store.claim(new Date(now()), later(leaseMs))
         if (!due) return
-        await step(due)
+        await runStep(due)
       }
     },
   }

@@ -2,8 +2,8 @@ import type { Collection } from 'mongodb'
 import type { ErasureDocument } from './erasure-store.ts'
 
 /**
- * Ids of the erasures under way of any of these browsers and subjects. What begins now begins after them, and they leave it
- * alone. A finished erasure names nobody.
+ * Ids of the erasures under way for any of these browsers and subjects. A session or subject stores
+ * them when it begins, and these erasures skip it. A finished erasure has no browsers and subjects.
  */
 export async function openErasures(
   erasures: Collection<ErasureDocument>,

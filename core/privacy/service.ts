@@ -1,4 +1,4 @@
-import { createRecurring, type Recurring } from '../concurrency/recurring.ts'
+import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { LogService } from '../log/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
@@ -11,7 +11,7 @@ export interface PrivacyService {
   visitorNames: VisitorNames
   visitorExport: VisitorExport
   erasures: Erasures
-  jobs: Recurring[]
+  jobs: Job[]
 }
 
 const erasureEveryMs = 1000
@@ -35,6 +35,6 @@ export function createPrivacyService(
     visitorNames: createVisitorNames({ sessions, subjects, workspaceStore: stores.workspaces }),
     visitorExport: createVisitorExport({ traces, data: stores.visitorData, files, now }),
     erasures,
-    jobs: [createRecurring({ name: 'erasure of visitors', everyMs: erasureEveryMs, run: erasures.work, logger })],
+    jobs: [createJob({ name: 'erasure of visitors', everyMs: erasureEveryMs, run: erasures.work, logger })],
   }
 }

@@ -3,7 +3,7 @@ import type { Db } from 'mongodb'
 import { imageOf } from '../../test/support/images.ts'
 import { site, type TestCores } from '../test-core-context.ts'
 
-/** Everything that a visitor can fill with something of their own, filled with a mark that is nowhere else. */
+/** Fills every field that a visitor can fill with a unique mark. */
 export async function plantMarks(cores: TestCores, { verified }: { verified: boolean }) {
   const { core, workspaceId } = cores
   const marks: string[] = []
@@ -29,7 +29,7 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
   const externalSubject = mark('sub')
   const claims = { sub: externalSubject, name: mark('name'), ctx: { [mark('key')]: mark('value') }, jti: mark('nonce') }
   if (verified) {
-    // A first session of the person's, so that this one is moved to its conversation.
+    // An earlier session of the person, so that this one continues its conversation.
     const first = await cores.identify(await cores.newSession(), cores.sign({ ...claims, jti: mark('firstnonce') }))
     await cores.send(first, mark('elsewhere'))
     session = await cores.identify(created, cores.sign(claims), { key: mark('identifykey') })
@@ -66,7 +66,7 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
   return { session, created, externalSubject, marks }
 }
 
-/** Where a text is, whichever form it is kept in, over every document of every collection. */
+/** Finds texts in every document of every collection, also in base64. */
 export async function placesOfTexts(db: Db, texts: string[]): Promise<string[]> {
   const needles = texts.flatMap((text) => [Buffer.from(text), Buffer.from(Buffer.from(text).toString('base64'))])
   const places = new Set<string>()

@@ -1,14 +1,14 @@
 import type { Collections } from '../database/database.ts'
 import type { VisitorTraces } from './visitor-traces-store.ts'
 
-/** One thing that is kept of a visitor. */
+/** One stored record of a visitor. */
 export interface VisitorRecord {
   kind: 'session' | 'ban' | 'conversation' | 'event' | 'command' | 'lead' | 'delivery'
   [field: string]: unknown
 }
 
 export interface VisitorDataStore {
-  /** What is kept, without what only the service itself needs. Of a command, `screenshot` names the file. */
+  /** Reads the stored data without internal fields. `screenshot` of a command has the file. */
   read(traces: VisitorTraces): AsyncIterable<VisitorRecord>
 }
 

@@ -3,7 +3,7 @@ import type { VisitorDataStore } from './visitor-data-store.ts'
 import type { VisitorName, VisitorTraceStore } from './visitor-traces-store.ts'
 
 export interface VisitorExport {
-  /** Everything that is kept of a visitor, one JSON object on one line each; screenshots in base64. */
+  /** All data of a visitor, one JSON object per line; screenshots in base64. */
   lines(visitor: VisitorName): AsyncIterable<string>
 }
 

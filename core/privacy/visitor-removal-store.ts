@@ -3,22 +3,27 @@ import type { Collections } from '../database/database.ts'
 import type { VisitorTraces } from './visitor-traces-store.ts'
 
 export interface VisitorRemoval {
-  /** Lets nobody find the conversations any more. */
+  /** Hides the conversations from operators. */
   hideConversations(conversationIds: string[]): Promise<void>
-  /** Lets no command take another file in, so that the files are known. */
+  /** Stops further uploads, so that all files are known. */
   stopUploads(sessionIds: string[]): Promise<void>
-  /** Removes everything but the files. What breaks off is removed by the next call with the same traces. */
+  /**
+   * Removes everything except the files. After an interruption, a call with the same traces removes
+   * the rest.
+   */
   remove(traces: VisitorTraces, until: Date): Promise<void>
-  /** Takes an erasure that is finished off what began while it was under way. */
+  /**
+   * Removes a finished erasure from the sessions and subjects that began while it was under way.
+   */
   forgetErasure(erasureId: string, visitorIds: string[]): Promise<void>
 }
 
-/** Takes a visitor out of every collection. */
+/** Removes a visitor from every collection. */
 export function createVisitorRemoval(collections: Collections): VisitorRemoval {
   const { sessions, visitors, subjects, conversations, events, typing } = collections
   const { idempotency, commands, leads, leadSubscriptions, deliveries, wakeups } = collections
 
-  /** Subscriptions tell of attempts; what is left there must not lead to a delivery of the visitor's. */
+  /** Removes deliveries, and the references to their attempts in lead subscriptions. */
   async function removeDeliveries(leadIds: string[]) {
     const found = await deliveries
       .find({ leadId: { $in: leadIds } }, { projection: { subscriptionId: 1, 'attempts.attemptId': 1 } })
@@ -34,20 +39,23 @@ export function createVisitorRemoval(collections: Collections): VisitorRemoval {
     await deliveries.deleteMany({ leadId: { $in: leadIds } })
   }
 
-  /** A browser's ban stays while somebody else's sessions are there. */
+  /** Keeps the ban of a browser that has sessions of another person. */
   async function removeVisitors({ visitorIds, sessionIds }: VisitorTraces, until: Date) {
     const others = await sessions.distinct('visitorId', {
       visitorId: { $in: visitorIds },
       _id: { $nin: sessionIds },
     })
-    const going = visitorIds.filter((id) => !others.includes(id))
+    const unused = visitorIds.filter((id) => !others.includes(id))
     await visitors.deleteMany({
-      _id: { $in: going },
+      _id: { $in: unused },
       $or: [{ bannedAt: { $lte: until } }, { bannedAt: { $exists: false } }],
     })
   }
 
-  /** Hints that the cores leave each other. A server that lets nobody delete them overwrites them. */
+  /**
+   * Removes wake-ups. A server that does not allow deletes in a capped collection overwrites them
+   * in time.
+   */
   async function removeWakeups({ sessionIds, conversationIds }: VisitorTraces) {
     const ids = [...sessionIds, ...conversationIds]
     try {
@@ -78,7 +86,7 @@ export function createVisitorRemoval(collections: Collections): VisitorRemoval {
       await events.deleteMany({ conversationId: { $in: conversationIds } })
       await conversations.deleteMany({ _id: { $in: conversationIds } })
       await subjects.deleteMany({ _id: { $in: visitorIds }, conversationId: { $in: conversationIds } })
-      // The session before, of somebody else in the same browser.
+      // The previous session in the same browser may belong to another person.
       await sessions.updateMany(
         { visitorId: { $in: visitorIds }, 'successor.sessionId': { $in: sessionIds } },
         { $unset: { successor: '' } },

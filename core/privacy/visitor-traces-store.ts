@@ -1,14 +1,14 @@
 import type { Collections } from '../database/database.ts'
 import type { SessionDocument } from '../visitors/session-store.ts'
 
-/** A visitor, by what they are known by: the browsers of an anonymous one, or a verified one's subjects. */
+/** The ids of a visitor: browsers of an anonymous one, or subjects of a verified one. */
 export interface VisitorName {
   workspaceId: string
   browserIds: string[]
   subjectIds: string[]
 }
 
-/** Where everything of a visitor is. */
+/** Ids of all data of a visitor. */
 export interface VisitorTraces {
   sessionIds: string[]
   /** Browsers and subjects. */
@@ -16,7 +16,7 @@ export interface VisitorTraces {
   conversationIds: string[]
   commandIds: string[]
   leadIds: string[]
-  /** Of screenshots, also of those that are still being uploaded. */
+  /** Files of screenshots, including unfinished uploads. */
   fileIds: string[]
 }
 
@@ -31,9 +31,10 @@ export const noTraces = (): VisitorTraces => ({
 
 export interface VisitorTraceStore {
   /**
-   * A verified visitor's sessions, and what was done anonymously in the browsers of these: of sessions, those that had
-   * begun by `until`, and all that are in the same conversations. An erasure leaves out what began after it. With `known`,
-   * what was found before, what has come to it since is found too, also where its session is gone.
+   * Finds the sessions of the visitor that began by `until`, including anonymous ones in a verified
+   * visitor's browsers. It also finds all sessions in the same conversations. Sessions that began
+   * after the erasure are skipped. With `known`, the result extends earlier traces, even if their
+   * sessions are removed.
    */
   find(visitor: VisitorName, by: { until: Date; erasureId?: string }, known?: VisitorTraces): Promise<VisitorTraces>
 }
@@ -54,7 +55,7 @@ export function createVisitorTraceStore({ sessions, commands, leads }: Collectio
         .find({ 'identity.subjectId': { $in: subjectIds }, ...begun, ...joined }, part)
         .toArray()
       const browsers = unique([...browserIds, ...known.visitorIds, ...verified.map(({ visitorId }) => visitorId)])
-      // Anonymous ones, and those that were so when the erasure began.
+      // Sessions that are anonymous, or were anonymous when the erasure began.
       const anonymous = [
         { identity: { $exists: false } },
         ...(erasureId === undefined ? [] : [{ joinedAfterErasures: erasureId }]),
@@ -75,7 +76,7 @@ export function createVisitorTraceStore({ sessions, commands, leads }: Collectio
         .find({ conversationId: { $in: conversationIds } }, { projection: { _id: 1 } })
         .toArray()
       const sessionIds = unique([...known.sessionIds, ...[...found, ...inThem].map(({ _id }) => _id)])
-      const [theirCommands, theirLeads] = await Promise.all([
+      const [foundCommands, foundLeads] = await Promise.all([
         commands.find({ sessionId: { $in: sessionIds } }, { projection: { uploads: 1, screenshot: 1 } }).toArray(),
         leads.find({ conversationId: { $in: conversationIds } }, { projection: { _id: 1 } }).toArray(),
       ])
@@ -83,9 +84,9 @@ export function createVisitorTraceStore({ sessions, commands, leads }: Collectio
         sessionIds,
         visitorIds: unique([...subjectIds, ...browsers]),
         conversationIds,
-        commandIds: theirCommands.map(({ _id }) => _id),
-        leadIds: theirLeads.map(({ _id }) => _id),
-        fileIds: theirCommands.flatMap(({ uploads, screenshot }) => [
+        commandIds: foundCommands.map(({ _id }) => _id),
+        leadIds: foundLeads.map(({ _id }) => _id),
+        fileIds: foundCommands.flatMap(({ uploads, screenshot }) => [
           ...uploads.map(({ fileId }) => fileId),
           ...(screenshot ? [screenshot.fileId] : []),
         ]),

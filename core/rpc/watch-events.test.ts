@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { WatchEventsRequestSchema, type WatchEventsResponse } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
-import type { SubscriptionSink } from '../log/subscriptions.ts'
+import type { SubscriptionSink } from '../log/stream-subscriptions.ts'
 import { watchEvents } from './watch-events.ts'
 
 const mebi = 2 ** 20

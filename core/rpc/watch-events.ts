@@ -9,7 +9,7 @@ import {
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
 import type { StartPoint } from '../log/replay-window.ts'
-import type { Subscription, SubscriptionSink } from '../log/subscriptions.ts'
+import type { StreamSubscription, SubscriptionSink } from '../log/stream-subscriptions.ts'
 import { toErrorInfo, toServiceError } from './connect-errors.ts'
 import { fromCredentials } from './visitor.ts'
 
@@ -32,7 +32,7 @@ export async function* watchEvents(
   let unread = 0
   let wake: () => void = () => {}
   let over = false
-  const open = new Map<number, Subscription | 'opening'>()
+  const open = new Map<number, StreamSubscription | 'opening'>()
 
   function push(frame: Frame['frame'], size = 0) {
     frames.push({ frame, size })

@@ -14,9 +14,9 @@ afterAll(() => cores.stop())
 const setStatus = (status: 'enabled' | 'disabled', core = cores.core) =>
   core.workspaces.setConnectionStatus(cores.connectionId, status, undefined)
 
-describe('a connection that is disabled and enabled again', () => {
-  it.each(['at once', 'after the process died before it told the cores, and the operator repeated it'])(
-    'ends the sessions that it had for good, with an open stream and without one (%s)',
+describe('a connection that was disabled and enabled again', () => {
+  it.each(['at once', 'when the first process died before the wake-up and the operator repeated it'])(
+    'has ended its sessions for good, with and without an open stream (%s)',
     async (how) => {
       const sub = `customer-${randomUUID()}`
       const [streaming, silent] = [await cores.newSession(), await cores.newSession()]
@@ -53,7 +53,7 @@ describe('a connection that is disabled and enabled again', () => {
     },
   )
 
-  it('does not end the sessions that it has when it is enabled twice', async () => {
+  it('keeps its sessions when it is enabled while enabled', async () => {
     const session = await cores.newSession()
     await setStatus('enabled')
     expect((await cores.send(session, 'hello')).replayed).toBe(false)

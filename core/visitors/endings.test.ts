@@ -17,7 +17,10 @@ beforeAll(async () => {
 })
 afterAll(() => cores.stop())
 
-/** A session and a sibling on a site of their own, each with a stream and a cached grant on both cores. */
+/**
+ * A session and a sibling on a site of their own. Each has a stream and a cached grant on both
+ * cores.
+ */
 async function openScene({ verified }: Way) {
   const { connectionId } = await here.workspaces.createConnection(cores.workspaceId, 'Site', undefined)
   const { installation, identitySecret } = await here.workspaces.createInstallation(
@@ -66,14 +69,14 @@ async function isLiveEverywhere(session: SessionContent) {
 interface Way {
   name: string
   verified?: boolean
-  /** What a request is refused with. */
+  /** Error code of a request. */
   code: string
-  /** The last event of the streams; none where the refusal can be taken back. */
+  /** Last event of the streams; none where an operator can allow the site again. */
   event?: string
-  /** The sibling ends too. */
+  /** Whether the sibling ends too. */
   sibling: boolean
   end(core: CoreContext, scene: Scene): Promise<unknown>
-  /** Nobody has to repeat it: time or the visitor does it. */
+  /** False where time or the visitor ends the session, so that no operator repeats it. */
   repeats?: false
 }
 
@@ -146,7 +149,7 @@ const ways: Way[] = [
     end: (core, { session }) => cores.clear(session, { core }),
   },
   {
-    name: 'the visitor of an anonymous session is erased',
+    name: 'an anonymous visitor is erased',
     code: 'SessionRevoked',
     event: 'session.revoked',
     sibling: true,
@@ -154,7 +157,7 @@ const ways: Way[] = [
       core.erasures.begin(await core.visitorNames.ofSession(session.sessionId, undefined), 'desk'),
   },
   {
-    name: 'the visitor of a verified session is erased',
+    name: 'a verified visitor is erased',
     verified: true,
     code: 'SessionRevoked',
     event: 'session.revoked',
@@ -163,7 +166,7 @@ const ways: Way[] = [
       core.erasures.begin(await core.visitorNames.ofSession(session.sessionId, undefined), 'desk'),
   },
   {
-    name: 'the subject is erased by the host’s own id',
+    name: 'a subject is erased by the host’s user id',
     verified: true,
     code: 'SessionRevoked',
     event: 'session.revoked',
@@ -180,7 +183,7 @@ const ways: Way[] = [
     end: async () => cores.advance(901),
   },
   {
-    name: 'the session reaches its longest life',
+    name: 'the session reaches its maximum lifetime',
     code: 'SessionExpired',
     event: 'session.expired',
     sibling: true,
@@ -191,7 +194,7 @@ const ways: Way[] = [
 
 const withinMs = 1000
 
-/** Every stream and every cached grant of the session ends within a second of `began`. */
+/** Expects every stream and cached grant of the session to end within a second of `began`. */
 async function expectEnded({ each, streams }: Scene['watched'][number], { code, event }: Way, began: number) {
   for (const stream of streams) await until('the stream to end', () => stream.ended)
   for (const core of cores.cores) await until('the grant to be refused', () => refusalOf(each, core))
@@ -211,9 +214,9 @@ async function expectOver(scene: Scene, way: Way, began: number) {
   expect(sibling!.streams.some(({ ended }) => ended)).toBe(false)
 }
 
-// A busy machine may need longer than a second once, a fault always does.
+// A busy machine may take longer than a second. A fault fails every retry.
 describe.each(ways)('when $name', { retry: 2 }, (way) => {
-  it('streams and cached grants end within a second on both cores, and nothing later is sent', async () => {
+  it('ends streams and cached grants within a second on both cores and sends no later message', async () => {
     const scene = await openScene(way)
     const began = performance.now()
     await way.end(here, scene)
@@ -230,14 +233,14 @@ describe.each(ways)('when $name', { retry: 2 }, (way) => {
 
   if (way.repeats === false) return
 
-  it('the same holds for a repeat, whichever write was the last of the process that did it first', async () => {
+  it('ends them within a second of a repeat after the first process died at any write', async () => {
     for (let writes = 1; ; writes += 1) {
       const scene = await openScene(way)
       const died = await way.end(cores.mortalCore(writes), scene).then(
         () => false,
         () => true,
       )
-      // An erasure that has begun goes on by itself; a second one finds what is left.
+      // An erasure that has begun continues by itself. A second one removes the rest.
       const began = performance.now()
       await way.end(here, scene)
       await expectOver(scene, way, began)
@@ -246,8 +249,8 @@ describe.each(ways)('when $name', { retry: 2 }, (way) => {
   }, 120_000)
 })
 
-describe('a change that refuses nobody', () => {
-  it('leaves the streams open, and they miss no message', async () => {
+describe('a change of an installation', () => {
+  it('keeps open the streams of allowed sessions, without a missed message', async () => {
     const scene = await openScene({ name: '', code: '', sibling: false, end: async () => {} })
     const { conversationId } = scene.session
     const bodies = Array.from({ length: 30 }, (_, index) => `message ${index}`)
@@ -265,7 +268,7 @@ describe('a change that refuses nobody', () => {
     }
   })
 
-  it('lets a session go on whose origin is allowed again, from where its stream ended', async () => {
+  it('lets a session resume its stream after its installation is enabled again', async () => {
     const scene = await openScene({ name: '', code: '', sibling: false, end: async () => {} })
     const { publicSiteKey, session, watched } = scene
     await here.workspaces.updateInstallation(publicSiteKey, { enabled: false }, undefined)

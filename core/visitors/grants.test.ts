@@ -20,17 +20,17 @@ async function forged(
 }
 
 describe('access grants', () => {
-  it('come back as the claims they were signed for, and the same claims give the same grant', async () => {
+  it('return the signed claims, and the same claims give the same grant', async () => {
     const grant = await grants.sign(claims)
     expect(await grants.verify(grant)).toEqual({ ...claims, aud: 'service.widget.public-api' })
     expect(await grants.sign(claims)).toBe(grant)
   })
 
-  it('of earlier versions, which name their connection, are accepted', async () => {
+  it('of earlier versions with a connection claim are accepted', async () => {
     expect(await grants.verify(await forged({}, { con: 'con_1' }))).toMatchObject({ sid: 'ses_1' })
   })
 
-  it('stay good when their key is no longer the current one, and not when it is gone', async () => {
+  it('stay valid under a former key until it is removed', async () => {
     const grant = await grants.sign(claims)
     await expect(createGrants(createKeyring([key('k2', 2), key('k1', 1)])).verify(grant)).resolves.toMatchObject({
       sid: 'ses_1',
@@ -44,13 +44,13 @@ describe('access grants', () => {
     ['another type', () => forged({ typ: 'JWT' })],
     ['another audience', () => forged({}, { aud: 'service.workspace' })],
     ['another key', () => forged({}, {}, new Uint8Array(32).fill(9))],
-    ['an unknown key id', () => forged({ kid: 'nobody' })],
-    ['a stronger algorithm than was asked for', () => forged({ alg: 'HS512' })],
+    ['an unknown key id', () => forged({ kid: 'unknown' })],
+    ['another algorithm', () => forged({ alg: 'HS512' })],
     ['a claim missing', () => forged({}, { org: undefined })],
     ['a claim of another type', () => forged({}, { exp: 'tomorrow' })],
-    ['nothing in it', async () => 'a.b.c'],
-    ['no form at all', async () => 'nonsense'],
-    ['no end', async () => 'x'.repeat(100_000)],
+    ['invalid parts', async () => 'a.b.c'],
+    ['no parts', async () => 'nonsense'],
+    ['excessive length', async () => 'x'.repeat(100_000)],
     [
       'no signature (alg: none)',
       async () => {
@@ -64,7 +64,7 @@ describe('access grants', () => {
 })
 
 describe('renewal tokens', () => {
-  it('are good for their session and generation only, under any key that is still accepted', () => {
+  it('are valid only for their session and generation, under any accepted key', () => {
     const token = grants.renewalToken('ses_1', 3)
     expect(grants.isRenewalToken(token, 'ses_1', 3)).toBe(true)
     expect(grants.isRenewalToken(token, 'ses_1', 4)).toBe(false)
@@ -73,7 +73,7 @@ describe('renewal tokens', () => {
     expect(createGrants(createKeyring([key('k2', 2), key('k1', 1)])).isRenewalToken(token, 'ses_1', 3)).toBe(true)
   })
 
-  it('carry 256 bits', () => {
+  it('have 256 bits', () => {
     expect(Buffer.from(grants.renewalToken('ses_1', 0).split('.')[1] ?? '', 'base64url')).toHaveLength(32)
   })
 })

@@ -3,7 +3,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import { equalInConstantTime, type Keyring, keyedHash } from '../keys/keyring.ts'
 
-/** What an access grant says (contract, section 2). Times in whole seconds since 1970. */
+/** Claims of an access grant (contract, section 2). Times are whole seconds since 1970. */
 export interface GrantClaims {
   sid: string
   aud: string
@@ -13,11 +13,11 @@ export interface GrantClaims {
 }
 
 export interface Grants {
-  /** A compact JWS; the same claims give the same grant. */
+  /** Returns a compact JWS. The same claims give the same grant. */
   sign(claims: Omit<GrantClaims, 'aud'>): Promise<string>
-  /** The claims of a grant that we signed, whether or not its time is over. Errors: `GrantInvalid`. */
+  /** Returns the claims of a signed grant, even if it has expired. Errors: `GrantInvalid`. */
   verify(grant: string): Promise<GrantClaims>
-  /** 256 bits in base64url, derived and never stored. */
+  /** Derives a token of 256 bits in base64url. It is never stored. */
   renewalToken(sessionId: string, generation: number): string
   isRenewalToken(token: string, sessionId: string, generation: number): boolean
 }
@@ -26,17 +26,17 @@ const audience = 'service.widget.public-api'
 const type = 'service-access-grant+jwt'
 const algorithm = 'HS256'
 const maxGrantLength = 2048
-const maxRemembered = 50_000
+const maxVerified = 50_000
 
-/** Access grants and renewal tokens, from the secret keys alone. */
+/** Signs and verifies access grants and renewal tokens with the secret keys alone. */
 export function createGrants(keyring: Keyring): Grants {
-  /** Verified before: a visitor sends the same grant for as long as it lasts. */
+  /** Cache of verified grants: a visitor sends the same grant until it expires. */
   const verified = new Map<string, GrantClaims>()
 
   async function verify(grant: string): Promise<GrantClaims> {
     const claims = await readGrant(grant)
     verified.set(grant, claims)
-    if (verified.size > maxRemembered) {
+    if (verified.size > maxVerified) {
       const [oldest] = verified.keys()
       if (oldest !== undefined) verified.delete(oldest)
     }

@@ -11,14 +11,14 @@ beforeAll(async () => {
 })
 afterAll(() => cores.stop())
 
-/** Longer than a process is taken to be still running, in seconds. */
-const takenForDead = 16
+/** Seconds after which an operation in progress counts as abandoned. */
+const abandonedAfterSeconds = 16
 
 type Attempt = (how: { core?: TestCores['core']; key: string }) => Promise<SessionContent>
 type Step = { attempt: Attempt; check: (content: SessionContent) => Promise<void> }
 
 const cases: Record<string, () => Promise<Step>> = {
-  async 'a first identification that goes on in its conversation'() {
+  async 'a first identification that continues its conversation'() {
     const sub = `customer-${randomUUID()}`
     const session = await cores.newSession()
     await cores.send(session, 'mine')
@@ -74,7 +74,7 @@ const cases: Record<string, () => Promise<Step>> = {
     }
   },
 
-  async 'taking an identity away'() {
+  async 'clearing an identity'() {
     const old = await cores.identify(await cores.newSession(), cores.sign({ sub: `customer-${randomUUID()}` }))
     return {
       attempt: (how) => cores.clear(old, how),
@@ -87,8 +87,8 @@ const cases: Record<string, () => Promise<Step>> = {
   },
 }
 
-describe.each(Object.entries(cases))('the death of a process in %s', (_, begin) => {
-  it('after any of its writes leaves what the repeat completes', async () => {
+describe.each(Object.entries(cases))('a process that dies during %s', (_, begin) => {
+  it('leaves a state that a repeat completes, after any write', async () => {
     for (let writes = 0; ; writes += 1) {
       const { attempt, check } = await begin()
       const key = randomUUID()
@@ -96,9 +96,9 @@ describe.each(Object.entries(cases))('the death of a process in %s', (_, begin) 
         () => false,
         () => true,
       )
-      // The process that looks after the repeat takes the first one for dead only after a while.
+      // The repeat waits a while before it takes the operation over.
       if (died && writes > 0) await expect(attempt({ key })).rejects.toThrow('OperationInProgress')
-      cores.advance(takenForDead)
+      cores.advance(abandonedAfterSeconds)
       const content = await attempt({ key })
       await check(content)
       await expect(attempt({ key })).resolves.toEqual(content)
@@ -109,7 +109,7 @@ describe.each(Object.entries(cases))('the death of a process in %s', (_, begin) 
     }
   })
 
-  it('is never half of it: what the repeat cannot complete any more has not happened', async () => {
+  it('leaves no partial change when the repeat comes too late', async () => {
     for (let writes = 0; ; writes += 1) {
       const { attempt, check } = await begin()
       const key = randomUUID()
@@ -128,8 +128,8 @@ describe.each(Object.entries(cases))('the death of a process in %s', (_, begin) 
   })
 })
 
-describe('the death of a process in a first identification that nobody repeats', () => {
-  it('leaves the session as it was, or the next identification of the subject continues what it wrote', async () => {
+describe('a process that dies during a first identification without a repeat', () => {
+  it('leaves the session active, or the subject’s next identification continues its conversation', async () => {
     for (let writes = 0; ; writes += 1) {
       const sub = `customer-${randomUUID()}`
       const session = await cores.newSession()

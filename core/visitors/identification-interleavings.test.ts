@@ -14,8 +14,8 @@ beforeAll(async () => {
 afterAll(() => cores.stop())
 
 /**
- * What may happen to one anonymous session at the same time. Each attempt runs on a core of its own, which may die after some
- * writes, or stop before a call to the database until the others are done.
+ * Operations on one anonymous session at the same time. Each runs on its own core. It may die after
+ * some writes, or stop before a database call until the others are done.
  */
 const attemptOf = <What extends string>(what: What, calls: number) =>
   fc.record({
@@ -31,36 +31,36 @@ const anyAttempt = fc.oneof(
   { weight: 1, arbitrary: attemptOf('agent', 3) },
 )
 
-/** Lets the attempts that stop go on, one after another, when all the others are done. */
+/** Continues stopped attempts one after another once all others are done. */
 function createStops(count: number) {
   const stopped: (() => void)[] = []
-  let going = count
-  const look = () => {
-    if (going > 0 || stopped.length === 0) return
-    going += 1
+  let running = count
+  const continueNext = () => {
+    if (running > 0 || stopped.length === 0) return
+    running += 1
     stopped.shift()!()
   }
-  const leave = () => {
-    going -= 1
-    look()
+  const leaveRunning = () => {
+    running -= 1
+    continueNext()
   }
   return {
-    done: leave,
+    done: leaveRunning,
     stop: () =>
       new Promise<void>((resolve) => {
         stopped.push(resolve)
-        leave()
+        leaveRunning()
       }),
   }
 }
 
 const codeOf = (error: { code?: ErrorCode; message: string }) =>
   error.code === undefined ? error.message : ErrorCode[error.code]
-/** What a client does not repeat. */
+/** Errors after which a client does not repeat its request. */
 const finalRefusals = ['SESSION_CLOSED', 'IDENTITY_ASSERTION_REPLAYED', 'IDEMPOTENCY_CONFLICT']
 
-describe('identifications, sends, closes and deaths of processes in every order', () => {
-  it('lose no acknowledged message, give each operation one answer and leave one session alive', async () => {
+describe('identifications, sends, closes and process deaths in any order', () => {
+  it('lose no acknowledged message, give one result per operation and leave one active session', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -105,7 +105,7 @@ describe('identifications, sends, closes and deaths of processes in every order'
             const outcome = await once(first).then(() => 'ok', codeOf)
             stops.done()
             return async () => {
-              // The client has no answer: it repeats the operation with its key.
+              // Without a response the client repeats the operation with its key.
               if (outcome !== 'ok' && !finalRefusals.includes(outcome)) {
                 await once(core).catch((error) => expect(finalRefusals).toContain(codeOf(error)))
               }
@@ -125,7 +125,7 @@ describe('identifications, sends, closes and deaths of processes in every order'
           const seen = await cores.history(winner.content)
           for (const { body, key } of acknowledged) {
             expect(seen.filter((each) => each === body)).toHaveLength(1)
-            // The client does not know whether the message arrived, and sends it in its new session.
+            // The client repeats a message with an unknown outcome in its new session.
             expect((await cores.send(winner.content, body, { key })).replayed).toBe(true)
           }
           await expect(cores.history(session)).rejects.toThrow('SessionClosed')

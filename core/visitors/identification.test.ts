@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => cores.stop())
 
-/** A subject that no other test has. */
+/** A subject unique to one test. */
 const newSubject = () => `customer-${randomUUID()}`
 
 const codeOf = (attempt: Promise<unknown>) =>
@@ -27,7 +27,7 @@ const codeOf = (attempt: Promise<unknown>) =>
   )
 
 describe('the identification of an anonymous session', () => {
-  it('closes it on every core and answers with a new session, grant and renewal token', async () => {
+  it('closes it on every core and returns a new session, grant and renewal token', async () => {
     const session = await cores.newSession()
     const sub = newSubject()
     const streams = [await cores.openStream(session, here), await cores.openStream(session, there)]
@@ -59,7 +59,7 @@ describe('the identification of an anonymous session', () => {
     })
   })
 
-  it('is not sent to another session of the same subject', async () => {
+  it('sends no event to another session of the same subject', async () => {
     const sub = newSubject()
     const one = await cores.identify(await cores.newSession(), cores.sign({ sub }))
     const stream = await cores.openStream(one)
@@ -69,7 +69,7 @@ describe('the identification of an anonymous session', () => {
     expect(stream.types).toEqual(['message.accepted'])
   })
 
-  it('continues the open conversation of the subject if the anonymous one has no message', async () => {
+  it('continues the subject’s open conversation if the anonymous one has no message', async () => {
     const sub = newSubject()
     const first = await cores.identify(await cores.newSession(), cores.sign({ sub }))
     await cores.send(first, 'from the laptop')
@@ -85,7 +85,7 @@ describe('the identification of an anonymous session', () => {
   })
 
   it.each(['visitor', 'agent'] as const)(
-    'goes on in the anonymous conversation if the %s has written there, and the subject continues that one',
+    'makes the anonymous conversation the subject’s if the %s has written in it',
     async (author) => {
       const sub = newSubject()
       const before = await cores.identify(await cores.newSession(), cores.sign({ sub }))
@@ -99,14 +99,15 @@ describe('the identification of an anonymous session', () => {
       expect(await cores.history(identified)).toEqual(['hello'])
       const next = await cores.identify(await cores.newSession(), cores.sign({ sub }))
       expect(next.conversationId).toBe(conversationId)
-      // The session that was there before keeps its conversation, and a refresh does not make it the subject's again.
+      // The earlier session keeps its conversation. A refresh does not make that one the subject's
+      // again.
       expect((await cores.identify(before, cores.sign({ sub }))).conversationId).toBe(before.conversationId)
       const later = await cores.identify(await cores.newSession(), cores.sign({ sub }))
       expect(later.conversationId).toBe(conversationId)
     },
   )
 
-  it('goes on in the anonymous conversation where the conversation of the subject is closed', async () => {
+  it('keeps the anonymous conversation if the subject’s conversation is closed', async () => {
     const sub = newSubject()
     const before = await cores.identify(await cores.newSession(), cores.sign({ sub }))
     await cores.send(before, 'solved')
@@ -118,7 +119,7 @@ describe('the identification of an anonymous session', () => {
     expect(later.conversationId).toBe(session.conversationId)
   })
 
-  it('on many devices at the same moment leads to one conversation', async () => {
+  it('leads to one conversation when many devices identify at once', async () => {
     for (let round = 0; round < 5; round += 1) {
       const sub = newSubject()
       const sessions = await Promise.all(Array.from({ length: 6 }, () => cores.newSession()))
@@ -133,7 +134,7 @@ describe('the identification of an anonymous session', () => {
     }
   })
 
-  it('shows operators the new session of the conversation', async () => {
+  it('shows operators the new session with the conversation', async () => {
     const session = await cores.newSession()
     await cores.send(session, 'hello')
     const identified = await cores.identify(session, cores.sign({ sub: newSubject(), name: 'Ada' }))
@@ -147,8 +148,8 @@ describe('the identification of an anonymous session', () => {
   })
 })
 
-describe('a message that is being sent while its session is identified', () => {
-  it('is refused or is in the history of the new session, and its repeat there adds nothing', async () => {
+describe('a message sent during the identification of its session', () => {
+  it('is rejected or in the new session’s history, and a repeat there adds nothing', async () => {
     for (let round = 0; round < 12; round += 1) {
       const sub = newSubject()
       const first = await cores.identify(await cores.newSession(), cores.sign({ sub }))
@@ -175,8 +176,8 @@ describe('a message that is being sent while its session is identified', () => {
   })
 })
 
-describe('the same subject again', () => {
-  it('gets a fresh grant for the same session, and what is known of it is replaced', async () => {
+describe('another identification of the same subject', () => {
+  it('returns a new grant for the same session and replaces the identity data', async () => {
     const sub = newSubject()
     const session = await cores.identify(
       await cores.newSession(),
@@ -198,7 +199,7 @@ describe('the same subject again', () => {
 })
 
 describe('closing with continuity', () => {
-  it('by a verified visitor makes the next identification of the subject begin a new conversation', async () => {
+  it('begins a new conversation at the subject’s next identification', async () => {
     const sub = newSubject()
     const one = await cores.identify(await cores.newSession(), cores.sign({ sub }))
     await cores.send(one, 'hello')
@@ -210,7 +211,7 @@ describe('closing with continuity', () => {
     expect(later.conversationId).toBe(next.conversationId)
   })
 
-  it('repeated with its key and the dead grant gets the same answer, whichever core died after which write', async () => {
+  it('returns the same result for a repeat with the ended grant after a death at any write', async () => {
     for (let writes = 0; ; writes += 1) {
       const sub = newSubject()
       const session = await cores.identify(await cores.newSession(), cores.sign({ sub }))
@@ -229,7 +230,7 @@ describe('closing with continuity', () => {
     }
   })
 
-  it('with the dead grant of a session that something else closed is refused', async () => {
+  it('is rejected for a session that another operation closed', async () => {
     const session = await cores.newSession()
     await cores.identify(session, cores.sign({ sub: newSubject() }))
     expect(await codeOf(cores.close(session))).toBe('SESSION_CLOSED')

@@ -23,11 +23,15 @@ import type { Subjects } from './subjects.ts'
 import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
 
 /**
- * Who a visitor is (contract, section 3, `/sessions/identify`). Errors of both: those of VisitorAccess.authorize and of
- * Idempotency.once. A repeat is answered with the first answer even when that closed the session whose grant it shows.
+ * Identifies visitors (contract, section 3, `/sessions/identify`). Errors of both: those of
+ * VisitorAccess.authorize and of Idempotency.once. A repeat returns the first result, even if that
+ * closed the session of the grant.
  */
 export interface Identification {
-  /** Errors besides: IdentityAssertionInvalid, IdentityAssertionExpired, IdentityAssertionReplayed, VisitorBanned. */
+  /**
+   * Additional errors: IdentityAssertionInvalid, IdentityAssertionExpired,
+   * IdentityAssertionReplayed, VisitorBanned.
+   */
   identify(request: {
     credentials: VisitorCredentials
     assertion: string
@@ -53,9 +57,9 @@ export interface IdentificationDependencies {
 }
 
 /**
- * Identification, refresh and change of identity. Each is a row of steps of which every one can be repeated, and one
- * compare-and-set on the session decides. If a process dies in between, nothing has happened or a repeat of the same
- * operation completes it: docs/decisions.md tells how.
+ * Identification, refresh and change of identity. Each is a sequence of steps that can be repeated.
+ * One compare-and-set on the session decides. If a process dies in between, nothing has changed or
+ * a repeat of the operation completes it (docs/decisions.md).
  */
 export function createIdentification(dependencies: IdentificationDependencies): Identification {
   const { store, conversations, nonces, subjects, assertions, contents, access } = dependencies
@@ -68,66 +72,67 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     operation: string,
   ): Promise<Issued> {
     const session = await latest(sessionId)
-    if (session.status === 'closed') return succeeded(session, operation)
+    if (session.status === 'closed') return completeReplacement(session, operation)
     await access.live(sessionId)
     if (session.identity?.operation === operation) return refresh(session, session.identity)
     const identity = await verifiedIdentity(session, installation, assertion, operation)
     if (session.identity?.subjectId === identity.subjectId) return refresh(session, identity)
-    await subjects.recover(identity.subjectId)
+    await subjects.reconcile(identity.subjectId)
     return replace(session, identity, operation)
   }
 
-  /** What the assertion says, if it is valid and unused. An invalid one changes nothing. */
+  /** Returns the identity of a valid and unused assertion. An invalid one changes nothing. */
   async function verifiedIdentity(
     { connectionId, publicSiteKey }: Session,
     installation: Installation,
     assertion: string,
     operation: string,
   ): Promise<Identity> {
-    const { nonce, endsAt, ...said } = await assertions.verify(assertion, installation)
-    const subjectId = await subjects.idOf(connectionId, said.externalSubject)
+    const { nonce, endsAt, ...claims } = await assertions.verify(assertion, installation)
+    const subjectId = await subjects.idOf(connectionId, claims.externalSubject)
     if (await store.isBanned(subjectId)) throw new ServiceError(ErrorCode.VISITOR_BANNED)
-    const expiresAt = new Date(endsAt.getTime() + nonceMargin)
-    if (!(await nonces.use({ publicSiteKey, nonce, operation, expiresAt }, new Date(now())))) {
+    const expiresAt = new Date(endsAt.getTime() + nonceMarginMs)
+    if (!(await nonces.consume({ publicSiteKey, nonce, operation, expiresAt }, new Date(now())))) {
       throw new ServiceError(ErrorCode.IDENTITY_ASSERTION_REPLAYED)
     }
-    return { ...said, subjectId, operation, verifiedAt: new Date(now()) }
+    return { ...claims, subjectId, operation, verifiedAt: new Date(now()) }
   }
 
-  /** The same subject again: the session stays, with a fresh grant. */
+  /** Same subject: keeps the session and issues a new grant. */
   async function refresh(session: Session, identity: Identity): Promise<Issued> {
     const { sessionId, endsAt, renewal } = session
     const times = grantTimes(now(), settings.grantLifetime, endsAt)
-    if (!(await store.refreshIdentity(sessionId, identity, new Date(times.expiresAt * 1000)))) await refuse(sessionId)
+    if (!(await store.refreshIdentity(sessionId, identity, new Date(times.expiresAt * 1000))))
+      await rejectEnded(sessionId)
     await wakeups.stateChanged(sessionId)
     const grant = { ...times, generation: renewal.generation }
     return contents.issue({ ...session, identity }, grant, { state: 'continued' })
   }
 
   /**
-   * Closes a session in favour of a new one, whose ids are derived from the operation. The new one's credentials are given
-   * to nobody before the old one is closed; that write decides.
+   * Replaces a session with a new one, whose ids are derived from the operation. No client gets the
+   * new credentials before the old session is closed; that write decides.
    */
   async function replace(old: Session, identity: Identity | undefined, operation: string): Promise<Issued> {
-    const session = planned(old, identity, operation)
+    const session = plannedSession(old, identity, operation)
     if (!session.operationSessionId) await conversations.insertOnce(newConversation(session, now()))
     await store.insertOnce(session)
-    await refuseBanned(session)
+    await rejectBanned(session)
     const { sessionId } = session
     const joined = old.identity ? undefined : identity
-    if (joined) await announce(old)
-    if (!(await store.succeed(old.sessionId, { operation, sessionId }, joined))) {
+    if (joined) await appendIdentified(old)
+    if (!(await store.replaceBy(old.sessionId, { operation, sessionId }, joined))) {
       const current = await latest(old.sessionId)
       if (current.successor?.operation !== operation) {
         await store.end(sessionId, 'closed')
-        await refuse(old.sessionId)
+        await rejectEnded(old.sessionId)
       }
     }
-    return succeeded(await latest(old.sessionId), operation)
+    return completeReplacement(await latest(old.sessionId), operation)
   }
 
-  /** Of another person only the browser and the language stay. */
-  function planned(old: Session, identity: Identity | undefined, operation: string): Session {
+  /** The new session. Another person's session keeps only the browser and the language. */
+  function plannedSession(old: Session, identity: Identity | undefined, operation: string): Session {
     const { workspaceId, connectionId, connectionVersion, publicSiteKey, origin, visitorId, clientInstanceId } = old
     const { locale, pageContext, pageContextAt } = old
     const isJoining = identity !== undefined && old.identity === undefined
@@ -136,14 +141,15 @@ export function createIdentification(dependencies: IdentificationDependencies): 
         sessionId: idFor('ses', operation),
         workspaceId,
         connectionId,
-        ...(connectionVersion === undefined ? {} : { connectionVersion }),
+        connectionVersion,
         publicSiteKey,
         origin,
         conversationId: idFor('cnv', operation),
         visitorId,
         clientInstanceId,
-        ...(locale === undefined ? {} : { locale }),
-        ...(identity && { identity, provisionalFor: old.sessionId }),
+        locale,
+        identity,
+        provisionalFor: identity && old.sessionId,
         ...(isJoining && {
           operationSessionId: old.sessionId,
           ...(pageContext && pageContextAt && { pageContext, pageContextAt }),
@@ -154,12 +160,12 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     )
   }
 
-  /** The answer of the operation that closed a session: the content of the session that came after it. */
-  async function succeeded(old: Session, operation: string): Promise<Issued> {
+  /** Completes the operation that closed a session and returns the content of the new session. */
+  async function completeReplacement(old: Session, operation: string): Promise<Issued> {
     if (old.successor?.operation !== operation) throw new ServiceError(ErrorCode.SESSION_CLOSED)
-    const session = await subjects.settle(await latest(old.successor.sessionId), old)
+    const session = await subjects.decideConversation(await latest(old.successor.sessionId), old)
     if (session.conversationId === old.conversationId) {
-      const { sequence } = await announce(old)
+      const { sequence } = await appendIdentified(old)
       await conversations.setLastSession(session.conversationId, { sequence, sessionId: session.sessionId })
     }
     await wakeups.stateChanged(old.sessionId)
@@ -167,22 +173,22 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     return contents.issue(session, firstGrantOf(session), { state: isNew ? 'new' : 'continued' })
   }
 
-  /** Tells the streams of an anonymous session that its end, which is the next thing they are told, is an identification. */
-  async function announce({ sessionId, conversationId }: Session): Promise<LogEvent> {
+  /** Tells the streams of an anonymous session that the end that follows is an identification. */
+  async function appendIdentified({ sessionId, conversationId }: Session): Promise<LogEvent> {
     const type = 'session.identified'
     const operationKey = operationKeys.session(sessionId, type)
     return (await log.append({ conversationId, type, sessionId, operationKey, inputHash: type })).event
   }
 
-  /** A ban between the look and the insert did not find this session. */
-  async function refuseBanned({ sessionId, visitorId, identity }: Session) {
+  /** A ban between the check and the insert did not end this session. */
+  async function rejectBanned({ sessionId, visitorId, identity }: Session) {
     if (!(await store.isBanned(visitorId, ...(identity ? [identity.subjectId] : [])))) return
     await store.end(sessionId, 'banned')
     throw new ServiceError(ErrorCode.VISITOR_BANNED)
   }
 
-  /** Another operation was faster. */
-  async function refuse(sessionId: string): Promise<never> {
+  /** Throws the error for a session that another operation has ended. */
+  async function rejectEnded(sessionId: string): Promise<never> {
     await access.live(sessionId)
     throw new ServiceError(ErrorCode.SESSION_CLOSED)
   }
@@ -221,10 +227,10 @@ export function createIdentification(dependencies: IdentificationDependencies): 
         keptFor: settings.idempotencyRetention,
         async run(operation): Promise<Issued> {
           const current = await latest(sessionId)
-          if (current.status === 'closed') return succeeded(current, operation)
+          if (current.status === 'closed') return completeReplacement(current, operation)
           await access.live(sessionId)
           if (current.identity) return replace(current, undefined, operation)
-          // The grant that was shown, given back.
+          // Returns the grant of the request.
           const times = { issuedAt: grantIssuedAt.getTime() / 1000, expiresAt: grantExpiresAt.getTime() / 1000 }
           const grant = { ...times, generation: current.renewal.generation }
           return contents.issue(current, grant, { state: 'continued' })
@@ -235,5 +241,5 @@ export function createIdentification(dependencies: IdentificationDependencies): 
   }
 }
 
-/** How much longer than its assertion a nonce is kept, for cores whose clocks differ, in milliseconds. */
-const nonceMargin = 60_000
+/** How much longer than its assertion a nonce is kept, because the clocks of cores differ. */
+const nonceMarginMs = 60_000

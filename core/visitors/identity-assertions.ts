@@ -7,23 +7,23 @@ import type { Installation } from '../workspaces/workspace-store.ts'
 
 export type IdentityContextValue = string | number | boolean
 
-/** What a host backend says of its visitor, once its signature has proved that it was the one to say it. */
+/** Claims of a host backend about its visitor, with a verified signature. */
 export interface VerifiedAssertion {
   /** 1 to 256 characters. */
   externalSubject: string
   displayName?: string
-  /** Shown to operators; it never grants anything. */
+  /** Shown to operators. It grants nothing. */
   context?: [key: string, value: IdentityContextValue][]
-  /** Counts once for each installation, until `endsAt`. */
+  /** Valid once per installation until `endsAt`. */
   nonce: string
-  /** When nobody takes the assertion any more. */
+  /** Time after which the assertion is rejected. */
   endsAt: Date
 }
 
 export interface IdentitySettings {
-  /** Longest life of an assertion, in seconds. */
+  /** Maximum lifetime of an assertion, in seconds. */
   assertionLifetime: number
-  /** How far a host's clock may be off, in seconds. */
+  /** Allowed error of a host's clock, in seconds. */
   clockSkew: number
   contextMaxKeys: number
   contextMaxBytes: number
@@ -31,8 +31,9 @@ export interface IdentitySettings {
 
 export interface IdentityAssertions {
   /**
-   * The claims of an assertion for this installation (contract, «Identity assertion»). Whether it was used before is
-   * not looked at. Errors: `IdentityAssertionInvalid`, `IdentityAssertionExpired`.
+   * Returns the claims of an assertion for this installation (contract, «Identity assertion»). Does
+   * not check whether it was used before. Errors: `IdentityAssertionInvalid`,
+   * `IdentityAssertionExpired`.
    */
   verify(assertion: string, installation: Installation): Promise<VerifiedAssertion>
 }
@@ -48,7 +49,7 @@ const name = text(0, 128)
 const contextKey = text(1, maxKeyLength)
 const contextText = text(0, Number.POSITIVE_INFINITY)
 
-/** Identity assertions, checked with the installation's live identity secrets. */
+/** Verifies identity assertions with the installation's live identity secrets. */
 export function createIdentityAssertions(dependencies: {
   secretBox: Pick<SecretBox, 'open'>
   settings: IdentitySettings
@@ -56,7 +57,7 @@ export function createIdentityAssertions(dependencies: {
 }): IdentityAssertions {
   const { secretBox, settings, now } = dependencies
 
-  /** The payload, if one of the live secrets signed it as this type of token. */
+  /** Returns the payload if a live secret signed it as this type of token. */
   async function readSigned(assertion: string, { identitySecrets }: Installation): Promise<unknown> {
     if (assertion.length > maxAssertionLength) throw invalid()
     try {
@@ -71,13 +72,14 @@ export function createIdentityAssertions(dependencies: {
       )
       if (protectedHeader.typ === type) return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload))
     } catch (error) {
-      const theirs = error instanceof errors.JOSEError || error instanceof SyntaxError || error instanceof TypeError
-      if (!theirs) throw error
+      const isInvalidToken =
+        error instanceof errors.JOSEError || error instanceof SyntaxError || error instanceof TypeError
+      if (!isInvalidToken) throw error
     }
     throw invalid()
   }
 
-  /** The context's entries, undefined when it is not a small flat object. */
+  /** Returns the entries of the context; undefined when it is not a small flat object. */
   function readContext(context: object): VerifiedAssertion['context'] {
     const entries = Object.entries(context)
     const isFlat = entries.every(
@@ -98,8 +100,8 @@ export function createIdentityAssertions(dependencies: {
 
       const hasTexts = isText(sub, subject) && isText(jti, nonce) && aud === installation.publicSiteKey
       if (!hasTexts || !isTime(iat) || !isTime(exp) || !isTime(nbf)) throw invalid()
-      const lasts = exp - iat
-      if (lasts <= 0 || lasts > settings.assertionLifetime) throw invalid()
+      const lifetime = exp - iat
+      if (lifetime <= 0 || lifetime > settings.assertionLifetime) throw invalid()
       if (iat > time + settings.clockSkew || nbf > time + settings.clockSkew) throw invalid()
       if (displayName !== undefined && !isText(displayName, name)) throw invalid()
       const context = ctx === undefined ? undefined : isObject(ctx) ? readContext(ctx) : undefined

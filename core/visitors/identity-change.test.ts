@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => cores.stop())
 
-/** A subject that no other test has. */
+/** A subject unique to one test. */
 const newSubject = () => `customer-${randomUUID()}`
 const codeOf = (attempt: Promise<unknown>) =>
   attempt.then(
@@ -25,8 +25,8 @@ const codeOf = (attempt: Promise<unknown>) =>
     (error: { code: ErrorCode }) => ErrorCode[error.code],
   )
 
-describe('another subject', () => {
-  it('gets a session of its own; the old one is closed, on every core, and hears nothing of the new one', async () => {
+describe('an identification as another subject', () => {
+  it('creates a new session and closes the old one on every core, without shared events', async () => {
     const ada = await cores.identify(await cores.newSession(), cores.sign({ sub: newSubject(), name: 'Ada' }))
     await cores.send(ada, "Ada's secret")
     const streams = [await cores.openStream(ada, here), await cores.openStream(ada, there)]
@@ -52,7 +52,7 @@ describe('another subject', () => {
     expect(await cores.history(grace)).toEqual(["Grace's secret"])
   })
 
-  it('continues the conversation that this subject has open', async () => {
+  it('continues the open conversation of the new subject', async () => {
     const sub = newSubject()
     const elsewhere = await cores.identify(await cores.newSession(), cores.sign({ sub }))
     await cores.send(elsewhere, 'hello')
@@ -63,44 +63,41 @@ describe('another subject', () => {
     })
   })
 
-  it.each(['identify', 'clear'] as const)(
-    'by %s at once many times closes the session once, for one successor',
-    async (how) => {
-      const session = await cores.identify(await cores.newSession(), cores.sign({ sub: newSubject() }))
-      const outcomes = await Promise.allSettled(
-        Array.from({ length: 6 }, (_, index) => {
-          const core = cores.cores[index % 2]!
-          return how === 'clear'
-            ? cores.clear(session, { core })
-            : cores.identify(session, cores.sign({ sub: newSubject() }), { core })
-        }),
-      )
-      const won = outcomes.filter((outcome) => outcome.status === 'fulfilled')
-      expect(won).toHaveLength(1)
-      for (const outcome of outcomes) {
-        if (outcome.status === 'rejected') expect(ErrorCode[outcome.reason.code]).toBe('SESSION_CLOSED')
-      }
-      const { successor } = await here.sessions.find(session.sessionId)
-      expect(successor?.sessionId).toBe(won[0]!.value.sessionId)
-      expect(await codeOf(cores.send(won[0]!.value, 'hello'))).toBe('ok')
-    },
-  )
+  it.each(['identify', 'clear'] as const)('has one successor when %s runs six times at once', async (how) => {
+    const session = await cores.identify(await cores.newSession(), cores.sign({ sub: newSubject() }))
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 6 }, (_, index) => {
+        const core = cores.cores[index % 2]!
+        return how === 'clear'
+          ? cores.clear(session, { core })
+          : cores.identify(session, cores.sign({ sub: newSubject() }), { core })
+      }),
+    )
+    const won = outcomes.filter((outcome) => outcome.status === 'fulfilled')
+    expect(won).toHaveLength(1)
+    for (const outcome of outcomes) {
+      if (outcome.status === 'rejected') expect(ErrorCode[outcome.reason.code]).toBe('SESSION_CLOSED')
+    }
+    const { successor } = await here.sessions.find(session.sessionId)
+    expect(successor?.sessionId).toBe(won[0]!.value.sessionId)
+    expect(await codeOf(cores.send(won[0]!.value, 'hello'))).toBe('ok')
+  })
 })
 
-describe('taking the identity away', () => {
-  it('closes the session and begins an anonymous one with a conversation of its own', async () => {
+describe('clearing the identity', () => {
+  it('closes the session and begins an anonymous one with a new conversation', async () => {
     const ada = await cores.identify(await cores.newSession(), cores.sign({ sub: newSubject(), name: 'Ada' }))
     await cores.send(ada, 'mine')
-    const nobody = await cores.clear(ada)
-    expect(nobody).toMatchObject({ identityState: 'anonymous', continuityState: 'new' })
-    expect(nobody.displayName).toBeUndefined()
-    expect(nobody.conversationId).not.toBe(ada.conversationId)
-    expect(await cores.history(nobody)).toEqual([])
+    const anonymous = await cores.clear(ada)
+    expect(anonymous).toMatchObject({ identityState: 'anonymous', continuityState: 'new' })
+    expect(anonymous.displayName).toBeUndefined()
+    expect(anonymous.conversationId).not.toBe(ada.conversationId)
+    expect(await cores.history(anonymous)).toEqual([])
     expect(await codeOf(cores.send(ada, 'late'))).toBe('SESSION_CLOSED')
-    expect((await here.sessions.find(nobody.sessionId)).identity).toBeUndefined()
+    expect((await here.sessions.find(anonymous.sessionId)).identity).toBeUndefined()
   })
 
-  it('changes nothing on an anonymous session and returns it', async () => {
+  it('returns an anonymous session unchanged', async () => {
     const session = await cores.newSession()
     await cores.send(session, 'hello')
     const same = await cores.clear(session)
@@ -112,7 +109,7 @@ describe('taking the identity away', () => {
 })
 
 describe('an assertion', () => {
-  it('used 20 times at once, on two cores and by many sessions, counts once', async () => {
+  it('is accepted once when 20 sessions use it at once on two cores', async () => {
     const sub = newSubject()
     const assertion = cores.sign({ sub })
     const sessions = await Promise.all(Array.from({ length: 20 }, () => cores.newSession()))
@@ -124,7 +121,7 @@ describe('an assertion', () => {
     expect(identities.filter(({ identity }) => identity)).toHaveLength(1)
   })
 
-  it('used by one session 20 times at once with 20 keys counts once', async () => {
+  it('is accepted once when one session uses it 20 times at once with 20 keys', async () => {
     const session = await cores.newSession()
     const assertion = cores.sign({ sub: newSubject() })
     const outcomes = await Promise.all(
@@ -133,11 +130,11 @@ describe('an assertion', () => {
       ),
     )
     expect(outcomes.filter((outcome) => outcome === 'ok')).toHaveLength(1)
-    // Those that came after it find the session closed.
+    // Later attempts find the session closed.
     expect(['IDENTITY_ASSERTION_REPLAYED', 'SESSION_CLOSED', 'ok']).toEqual(expect.arrayContaining(outcomes))
   })
 
-  it('in the very same operation again gets the first answer, with the same credentials, from another core too', async () => {
+  it('returns the first credentials for a repeat with the same key, on any core', async () => {
     const session = await cores.newSession()
     const assertion = cores.sign({ sub: newSubject(), name: 'Ada' })
     const key = randomUUID()
@@ -150,7 +147,7 @@ describe('an assertion', () => {
     for (const secret of [first.accessGrant, first.renewalToken, assertion]) expect(stored).not.toContain(secret)
   })
 
-  it('that changed the person gets its first answer again with the grant that it killed', async () => {
+  it('that changed the subject returns its first result for a repeat with the ended grant', async () => {
     const ada = await cores.identify(await cores.newSession(), cores.sign({ sub: newSubject() }))
     const assertion = cores.sign({ sub: newSubject() })
     const key = randomUUID()
@@ -161,17 +158,17 @@ describe('an assertion', () => {
     expect(await cores.clear(first, { key: clearKey, core: there })).toEqual(cleared)
     expect(await codeOf(cores.identify(ada, cores.sign(), { key }))).toBe('IDEMPOTENCY_CONFLICT')
     expect(await codeOf(cores.identify(ada, assertion))).toBe('SESSION_CLOSED')
-    // Its record is gone, and the key comes with another assertion: that is no repeat.
+    // Without the record, the key with another assertion is not a repeat.
     await here.database.collections.idempotency.deleteMany({})
     expect(await codeOf(cores.identify(ada, cores.sign(), { key }))).toBe('SESSION_CLOSED')
     expect(await cores.identify(ada, assertion, { key })).toMatchObject({ sessionId: first.sessionId })
   })
 
   it.each([
-    ['badly signed', 'IDENTITY_ASSERTION_INVALID', () => `${cores.sign().slice(0, -4)}AAAA`],
+    ['wrongly signed', 'IDENTITY_ASSERTION_INVALID', () => `${cores.sign().slice(0, -4)}AAAA`],
     ['expired', 'IDENTITY_ASSERTION_EXPIRED', () => cores.sign({ iat: 1_000_000, exp: 1_000_060 })],
     ['for another site', 'IDENTITY_ASSERTION_INVALID', () => cores.sign({ aud: 'pk_other' })],
-  ])('that is %s changes nothing, and leaves its key free', async (_, code, make) => {
+  ])('that is %s changes nothing and does not use up its key', async (_, code, make) => {
     const session = await cores.newSession()
     const key = randomUUID()
     expect(await codeOf(cores.identify(session, make(), { key }))).toBe(code)
@@ -183,7 +180,7 @@ describe('an assertion', () => {
     })
   })
 
-  it('signed with a replaced secret counts until a rotation after its overlap', async () => {
+  it('signed with a replaced secret is accepted until a rotation without overlap', async () => {
     const old = () => cores.sign({ sub: newSubject() })
     const { identitySecrets } = (await here.stores.workspaces.findInstallations([cores.publicSiteKey]))[0]!
     await here.workspaces.rotateIdentitySecret(cores.publicSiteKey, undefined)
@@ -212,7 +209,7 @@ describe('an assertion', () => {
 })
 
 describe('a ban on a verified session', () => {
-  it('holds for the subject on every device and core, and for the browser', async () => {
+  it('bans the subject on every device and core, and the browser', async () => {
     const sub = newSubject()
     const browser = randomUUID()
     const one = await cores.identify(await cores.newSession(here, browser), cores.sign({ sub }))
@@ -230,7 +227,7 @@ describe('a ban on a verified session', () => {
     expect(await codeOf(cores.send(other, 'still somebody else'))).toBe('ok')
     expect(await codeOf(cores.newSession(there, browser))).toBe('VISITOR_BANNED')
 
-    // The subject's other sessions tell of it, and what the operators see of it ends with the ban, not with the session.
+    // Operators see the ban on the subject's other sessions, until it is lifted.
     const seen = async (sessionId: string) => there.sessions.isVisitorBanned(await there.sessions.find(sessionId))
     expect(await Promise.all([one, two, fresh, other].map(({ sessionId }) => seen(sessionId)))).toEqual([
       true,

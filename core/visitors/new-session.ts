@@ -10,12 +10,12 @@ export interface SessionLifetimes {
   sessionLifetime: number
 }
 
-/** The id of what an operation makes once, however often it runs. */
+/** The id of the object that an operation makes. Every run of the operation gets the same id. */
 export function idOfOperation(keyring: Keyring, prefix: 'ses' | 'cnv', ...operation: string[]): string {
   return plannedId(prefix, keyedHash(keyring.current('planned-id').key, prefix, ...operation))
 }
 
-/** A session that begins now, with its first grant. */
+/** Returns a session that begins now, with its first grant. */
 export function newSession(
   facts: Omit<Session, 'status' | 'createdAt' | 'grantExpiresAt' | 'endsAt' | 'renewal'>,
   now: number,
@@ -41,7 +41,7 @@ export function newConversation(
   return { conversationId, workspaceId, connectionId, epoch: newEpoch(), createdAt: new Date(now) }
 }
 
-/** The grant that a session began with, while it has not been renewed. */
+/** The first grant of a session that has not been renewed. */
 export function firstGrantOf({ createdAt, grantExpiresAt, renewal }: Session) {
   return {
     issuedAt: Math.floor(createdAt.getTime() / 1000),

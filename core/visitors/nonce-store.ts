@@ -11,15 +11,19 @@ export interface NonceDocument {
 
 export interface NonceStore {
   /**
-   * Uses a nonce up for one operation; that same operation may do so again, after its process died. False when another
-   * one has used it. Whatever happens at once on however many processes, one wins.
+   * Consumes a nonce for one operation. The same operation may do so again after its process died.
+   * Returns false when another operation has consumed it. With any number of processes, one
+   * operation wins.
    */
-  use(nonce: { publicSiteKey: string; nonce: string; operation: string; expiresAt: Date }, now: Date): Promise<boolean>
+  consume(
+    nonce: { publicSiteKey: string; nonce: string; operation: string; expiresAt: Date },
+    now: Date,
+  ): Promise<boolean>
 }
 
 export function createNonceStore({ nonces }: { nonces: Collection<NonceDocument> }): NonceStore {
   return {
-    async use({ publicSiteKey, nonce, operation, expiresAt }, now) {
+    async consume({ publicSiteKey, nonce, operation, expiresAt }, now) {
       const _id = createHash('sha256')
         .update(JSON.stringify([publicSiteKey, nonce]))
         .digest('base64url')
@@ -29,12 +33,12 @@ export function createNonceStore({ nonces }: { nonces: Collection<NonceDocument>
       } catch (error) {
         if (!isDuplicateKey(error)) throw error
       }
-      // Whoever used it is this operation, or its time is over and it only lies there to be deleted.
-      const mine = await nonces.updateOne(
+      // It was consumed by this operation, or it has expired and is not deleted yet.
+      const retaken = await nonces.updateOne(
         { _id, $or: [{ operation }, { expiresAt: { $lte: now } }] },
         { $set: { operation, expiresAt } },
       )
-      return mine.matchedCount === 1
+      return retaken.matchedCount === 1
     },
   }
 }

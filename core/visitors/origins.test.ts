@@ -19,7 +19,7 @@ describe('origins', () => {
     ['null', false],
     ['*', false],
     ['', false],
-  ])('%s is an entry of an installation: %s', (entry, expected) => {
+  ])('accepts %s as an entry of an installation: %s', (entry, expected) => {
     expect(isOriginEntry(entry)).toBe(expected)
   })
 
@@ -38,11 +38,11 @@ describe('origins', () => {
     ['null', ['null'], false],
     ['https://*.example.com', ['https://*.example.com'], false],
     ['', [''], false],
-  ])('%s with %j: %s', (origin, entries, expected) => {
+  ])('allows %s with the entries %j: %s', (origin, entries, expected) => {
     expect(isOriginAllowed(origin, entries)).toBe(expected)
   })
 
-  it('names every entry that would allow an origin, and none for what no page can be', () => {
+  it('lists every entry that allows an origin, and none for a URL that is not a web page', () => {
     expect(entriesAllowing('https://a.b.example.com')).toEqual([
       'https://a.b.example.com',
       'https://*.b.example.com',

@@ -1,11 +1,13 @@
 /**
- * Origins of pages, and the entries that allow them: scheme, host and port of an origin, or `https://*.example.com`,
- * which matches one or more labels in front (contract, section 1).
+ * Origins of pages and the entries that allow them. An entry is an origin (scheme, host, port) or
+ * `https://*.example.com`, which matches one or more labels in front (contract, section 1).
  */
 
 const hostLabel = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
 
-/** Whether an entry can allow anything: an origin in its canonical form, or a wildcard in front of two labels or more. */
+/**
+ * Whether an entry is valid: an origin in canonical form, or a wildcard before at least two labels.
+ */
 export function isOriginEntry(entry: string): boolean {
   const wildcard = entry.match(/^https:\/\/\*\.([^/:]+)(:\d+)?$/)
   if (!wildcard) return canonicalOrigin(entry) === entry
@@ -18,7 +20,7 @@ export function isOriginEntry(entry: string): boolean {
   )
 }
 
-/** Every entry that would allow the origin; empty when it is no origin of a page. */
+/** All entries that allow the origin; empty when it is not the origin of a web page. */
 export function entriesAllowing(origin: string): string[] {
   if (canonicalOrigin(origin) !== origin) return []
   const entries = [origin]
@@ -36,7 +38,7 @@ export function isOriginAllowed(origin: string, entries: readonly string[]): boo
   return entriesAllowing(origin).some((entry) => entries.includes(entry))
 }
 
-/** An origin as browsers write it; a host with a wildcard in it is nobody's. */
+/** The origin in the form that browsers send; undefined for anything else, including wildcards. */
 function canonicalOrigin(text: string): string | undefined {
   if (text.length > 512 || text.includes('*')) return undefined
   const parsed = URL.parse(text)

@@ -11,7 +11,7 @@ import { type PageContext, repairPageContext } from './page-context.ts'
 const url = 'https://shop.example/cart'
 const kept = (context: PageContext, maxBytes = 4096) => repairPageContext(context, maxBytes)
 
-/** What may be stored, whatever was sent. */
+/** Expects a context that may be stored. */
 function expectValid(context: PageContext | undefined, maxBytes: number) {
   if (!context) return
   expect(Object.keys(context).length).toBeGreaterThan(0)
@@ -45,12 +45,12 @@ describe('repairPageContext', () => {
     ['https://shop.example/%3Fa=1', 'https://shop.example/%3Fa=1'],
     [`${url}?${'a'.repeat(9000)}`, url],
     [`${url}/${'a'.repeat(9000)}`, `${url}/`.padEnd(2048, 'a')],
-    // Cut at 2,048 it would end within the escapes of one character.
+    // A cut at 2,048 would split the escapes of one character.
     [`https://shop.example/${'a'.repeat(2023)}ü-`, `https://shop.example/${'a'.repeat(2023)}`],
     [`https://shop.example/${'a'.repeat(2022)}ü-`, `https://shop.example/${'a'.repeat(2022)}`],
     [`https://shop.example/${'a'.repeat(2021)}ü-`, `https://shop.example/${'a'.repeat(2021)}%C3%BC`],
     [`https://shop.example/${'a'.repeat(2018)}😀`, `https://shop.example/${'a'.repeat(2018)}`],
-  ])('keeps of the url %s', (reported, shown) => {
+  ])('removes query, fragment, user info and excess length from the URL %s', (reported, shown) => {
     expect(kept({ url: reported })).toEqual({ url: shown })
   })
 
@@ -64,12 +64,12 @@ describe('repairPageContext', () => {
     'https://',
     'https://:99999/',
     `https://${'a'.repeat(2100)}.example/`,
-  ])('drops the url and the referrer %s and keeps the title', (unread) => {
-    expect(kept({ url: unread, referrer: unread, title: 'Cart' })).toEqual({ title: 'Cart' })
-    expect(kept({ url: unread })).toBeUndefined()
+  ])('drops the URL and the referrer %s and keeps the title', (invalid) => {
+    expect(kept({ url: invalid, referrer: invalid, title: 'Cart' })).toEqual({ title: 'Cart' })
+    expect(kept({ url: invalid })).toBeUndefined()
   })
 
-  it('cuts a referrer to its origin', () => {
+  it('keeps only the origin of a referrer', () => {
     const referrer = 'https://search.example:8443/results?q=my+illness#top'
     expect(kept({ url, referrer })).toEqual({ url, referrer: 'https://search.example:8443' })
     expect(kept({ url, referrer: '' })).toEqual({ url })
@@ -95,7 +95,7 @@ describe('repairPageContext', () => {
     expect(kept({ url, viewport })).toEqual({ url, ...(isKept && { viewport }) })
   })
 
-  it('drops referrer, title and url in this order until the rest fits, and fields that it does not know', () => {
+  it('drops unknown fields, then referrer, title and URL in this order until the rest fits', () => {
     const viewport = { width: 800, height: 600 }
     const context = { url, title: 'T'.repeat(50), referrer: 'https://search.example/', viewport, cookies: 'a=b' }
     const rest = { url, title: context.title, viewport }
@@ -106,7 +106,7 @@ describe('repairPageContext', () => {
     expect(kept(context, bytes({ viewport }))).toEqual({ viewport })
   })
 
-  it('keeps something valid, or nothing, of any values, and changes it no further', () => {
+  it('returns a valid context or nothing for any input, and a second run changes nothing', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.constantFrom(...nastyTexts),
@@ -128,7 +128,7 @@ describe('repairPageContext', () => {
   })
 })
 
-describe('a report of the page', () => {
+describe('a page report', () => {
   const database = testDatabase()
   let cores: TestCores
   beforeAll(async () => {
@@ -136,7 +136,7 @@ describe('a report of the page', () => {
   })
   afterAll(() => cores.stop())
 
-  it('is kept with its time, the latest one only, and once for each key', async () => {
+  it('replaces the previous one with its time, once per key', async () => {
     const { sessionId, accessGrant } = await cores.newSession()
     const report = (pageContext: PageContext, idempotencyKey?: string) =>
       cores.core.sessions.reportPage({
@@ -150,7 +150,7 @@ describe('a report of the page', () => {
     expect(first.pageContext).toEqual({ url })
     cores.advance(60)
     await report({ url: 'https://shop.example/checkout' })
-    // Late, and no news.
+    // A late repeat overwrites nothing.
     expect(await report({ url: `${url}?step=1` }, key)).toEqual({ replayed: true })
     const second = await cores.core.sessions.find(sessionId)
     expect(second.pageContext).toEqual({ url: 'https://shop.example/checkout' })
@@ -158,12 +158,12 @@ describe('a report of the page', () => {
     await expect(report({ url: 'https://shop.example/other' }, key)).rejects.toMatchObject({
       code: ErrorCode.IDEMPOTENCY_CONFLICT,
     })
-    // Nothing of it can be read, so nothing is overwritten.
+    // An invalid report overwrites nothing.
     await report({ url: 'about:blank' })
     expect((await cores.core.sessions.find(sessionId)).pageContext).toEqual({ url: 'https://shop.example/checkout' })
   })
 
-  it('is compared as it was sent, although two inputs are kept as one', async () => {
+  it('conflicts with another input under the same key, even if both are stored alike', async () => {
     const { accessGrant } = await cores.newSession()
     const report = (title: string) =>
       cores.core.sessions.reportPage({
@@ -176,7 +176,7 @@ describe('a report of the page', () => {
     await expect(report('Cart')).rejects.toMatchObject({ code: ErrorCode.IDEMPOTENCY_CONFLICT })
   })
 
-  it('comes with a message too, repaired', async () => {
+  it('is accepted with a message and repaired', async () => {
     const { sessionId, accessGrant } = await cores.newSession()
     const send = {
       credentials: { accessGrant, origin: site },

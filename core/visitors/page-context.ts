@@ -1,6 +1,6 @@
 import { repairLine } from '../repairs.ts'
 
-/** Where the visitor is. What could not be read is left out (contract, section 3). */
+/** The page that the visitor is on. Invalid values are left out (contract, section 3). */
 export interface PageContext {
   url?: string
   title?: string
@@ -11,12 +11,13 @@ export interface PageContext {
 const maxUrlLength = 2048
 const maxTitleCodePoints = 256
 const maxPixels = 100_000
-/** What an operator misses least goes first where a page context is too large. */
+/** Order in which fields are dropped when a page context is too large: the least useful first. */
 const droppedFirst = ['referrer', 'title', 'url'] as const
 
 /**
- * Keeps what can be read of a page context, and nothing that a page puts into a query, a fragment, user info or a referrer's path.
- * No value is refused: what is kept is valid, and at most `maxBytes` of JSON. Undefined if nothing is left.
+ * Keeps the valid parts of a page context without query, fragment, user info and the referrer's
+ * path. It never rejects: the result is valid and at most `maxBytes` of JSON, or undefined if
+ * nothing is left.
  */
 export function repairPageContext(sent: PageContext, maxBytes: number): PageContext | undefined {
   const url = pageUrl(sent.url)
@@ -40,7 +41,7 @@ function pageUrl(sent: string | undefined): string | undefined {
   page.password = ''
   page.search = ''
   page.hash = ''
-  // A host cannot be cut: it would be another one.
+  // A host that is cut would be another host.
   return page.origin.length < maxUrlLength ? cutPath(page.href) : undefined
 }
 
@@ -49,7 +50,7 @@ function webUrl(sent = ''): URL | undefined {
   return url?.protocol === 'https:' || url?.protocol === 'http:' ? url : undefined
 }
 
-/** Cut at a code point: never within the escapes of one character. */
+/** Cuts between characters, never within the escapes of one character. */
 function cutPath(href: string): string {
   if (href.length <= maxUrlLength) return href
   let end = maxUrlLength

@@ -45,7 +45,7 @@ const codeOf = (attempt: Promise<unknown>) =>
   )
 
 describe('a renewal', () => {
-  it('gives a grant that lasts longer, and another token', async () => {
+  it('returns a grant that expires later, and a new token', async () => {
     const session = await cores.newSession()
     cores.advance(600)
     const renewed = await renew(session, { core: there })
@@ -58,12 +58,12 @@ describe('a renewal', () => {
     expect(await codeOf(cores.send(renewed, 'with the new one'))).toBe('ok')
   })
 
-  it('keeps who the visitor is', async () => {
+  it('keeps the identity', async () => {
     const session = await cores.identify(await cores.newSession(), cores.sign({ name: 'Ada' }))
     expect(await renew(session)).toMatchObject({ identityState: 'verified', displayName: 'Ada' })
   })
 
-  it('repeated with the same key gives the same credentials, with another input a conflict', async () => {
+  it('returns the same credentials for the same key, and a conflict for another input', async () => {
     const session = await cores.newSession()
     const key = randomUUID()
     const first = await renew(session, { key })
@@ -71,7 +71,7 @@ describe('a renewal', () => {
     expect(await codeOf(renew(session, { key, renewalToken: first.renewalToken }))).toBe('IDEMPOTENCY_CONFLICT')
   })
 
-  it('by three tabs of one session, one after another or at once, leaves them all with the same token', async () => {
+  it('gives the same token to three tabs of one session, in turn or at once', async () => {
     const session = await cores.newSession()
     const [one, two, three] = [await renew(session), await renew(session, { core: there }), await renew(session)]
     expect(new Set([one, two, three].map((tab) => tab!.renewalToken)).size).toBe(1)
@@ -83,7 +83,7 @@ describe('a renewal', () => {
     expect((await here.sessions.find(session.sessionId)).renewal.generation).toBe(2)
   })
 
-  it('with a token older than the one before is refused, and so is the one before once its grant has ended', async () => {
+  it('rejects a token two generations old, and the previous one after its grant has ended', async () => {
     const session = await cores.newSession()
     const second = await renew(session)
     const third = await renew(second)
@@ -100,13 +100,13 @@ describe('a renewal', () => {
     ['a wrong token', (session: SessionContent) => renew(session, { renewalToken: 'k1.AAAA' })],
     ["another session's token", async (session: SessionContent) => renew(session, await tokenOfAnother())],
     ["another session's id", (session: SessionContent) => renew(session, { sessionId: 'ses_other' })],
-  ])('with %s is refused', async (_, attempt) => {
+  ])('rejects %s', async (_, attempt) => {
     expect(await codeOf(attempt(await cores.newSession()))).toBe('GRANT_INVALID')
   })
 
   const tokenOfAnother = async () => ({ renewalToken: (await cores.newSession()).renewalToken })
 
-  it('after the grant has ended is refused: the session is over', async () => {
+  it('is rejected after the grant has expired', async () => {
     const session = await cores.newSession()
     cores.advance(grantLifetime + 1)
     expect(await codeOf(renew(session))).toBe('SESSION_EXPIRED')
@@ -115,21 +115,21 @@ describe('a renewal', () => {
   it.each([
     ['revoked', 'SESSION_REVOKED', (sessionId: string) => here.sessions.revoke(sessionId)],
     ['banned', 'VISITOR_BANNED', (sessionId: string) => here.sessions.ban(sessionId, '')],
-  ])('of a session that is %s is refused for good', async (_, code, end) => {
+  ])('is rejected for a %s session on every core', async (_, code, end) => {
     const session = await cores.newSession()
     await end(session.sessionId)
     for (const core of cores.cores) expect(await codeOf(renew(session, { core }))).toBe(code)
   })
 
-  it('that meets the end of its session half-way says so and does not try for ever', async () => {
+  it('stops with the session’s error when the session ends during the renewal', async () => {
     const session = await cores.newSession()
-    // Not told to anybody: the core still takes the session for live when the renewal begins.
+    // Without a wake-up, so the core still takes the session for live when the renewal begins.
     await here.visitorAccess.authorize({ accessGrant: session.accessGrant, origin: site })
     await here.database.collections.sessions.updateOne({ _id: session.sessionId }, { $set: { status: 'revoked' } })
     expect(await codeOf(renew(session))).toBe('SESSION_REVOKED')
   })
 
-  it('goes on for 24 hours at the most', async () => {
+  it('extends a session to at most 24 hours', async () => {
     let session = await cores.newSession()
     const endsAt = (await here.sessions.find(session.sessionId)).endsAt.getTime()
     for (let renewals = 0; session.expiresAt.getTime() < endsAt; renewals += 1) {
@@ -152,7 +152,7 @@ describe('the last seen event of a renewal', () => {
   }
   const stateOf = ({ replay, continuityState }: SessionContent) => [replay.state, continuityState]
 
-  it('that can be resumed from goes on', async () => {
+  it('within the replay window continues', async () => {
     const { session, id } = await sessionWith(8)
     const renewed = await renew(session, { lastSeenEventId: id(3) })
     expect(stateOf(renewed)).toEqual(['ready', 'continued'])
@@ -160,7 +160,7 @@ describe('the last seen event of a renewal', () => {
     expect(stateOf(await renew(renewed, { lastSeenEventId: id(8) }))).toEqual(['ready', 'continued'])
   })
 
-  it('that has left the replay window, lies ahead or is of another log asks for a reset', async () => {
+  it('outside the replay window, ahead of the log or of another log requires a reset', async () => {
     const { session, id } = await sessionWith(8)
     const outside = await renew(session, { lastSeenEventId: id(1) })
     expect(stateOf(outside)).toEqual(['reset_required', 'reset'])
@@ -170,11 +170,11 @@ describe('the last seen event of a renewal', () => {
   })
 })
 
-describe('the end of the last grant', () => {
-  it('reaches the open streams of a session that was not renewed, and not those of one that was', async () => {
+describe('the expiry of the last grant', () => {
+  it('ends the open streams of a session unless it was renewed', async () => {
     const [lapsing, renewing] = [await cores.newSession(), await cores.newSession()]
     const ended = [await cores.openStream(lapsing, here), await cores.openStream(lapsing, there)]
-    const going = await cores.openStream(renewing, there)
+    const open = await cores.openStream(renewing, there)
     cores.advance(600)
     const renewed = await renew(renewing, { core: here })
     cores.advance(grantLifetime - 600 + 1)
@@ -183,7 +183,7 @@ describe('the end of the last grant', () => {
       expect(stream.types).toEqual(['session.expired'])
     }
     await cores.send(renewed, 'still here')
-    await until('the message', () => going.types.length > 0)
-    expect(going).toMatchObject({ types: ['message.accepted'], ended: false })
+    await until('the message', () => open.types.length > 0)
+    expect(open).toMatchObject({ types: ['message.accepted'], ended: false })
   })
 })

@@ -18,8 +18,8 @@ import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
 
 export interface Renewals {
   /**
-   * A fresh grant for a live session (contract, section 2).
-   * Errors: those of VisitorAccess.authorize, `GrantInvalid` for another session or a token that is not good any more,
+   * Issues a new grant for a live session (contract, section 2). Errors: those of
+   * VisitorAccess.authorize, `GrantInvalid` for another session or an invalid token,
    * ValidationFailed, and those of Idempotency.once.
    */
   renew(request: {
@@ -43,13 +43,13 @@ export interface RenewalsDependencies {
   now: () => number
 }
 
-/** Renewal of grants, with a token that rotates (contract, section 2). */
+/** Renews grants with a rotating token (contract, section 2). */
 export function createRenewals(dependencies: RenewalsDependencies): Renewals {
   const { store, contents, directory, access, grants, idempotency, settings, now } = dependencies
 
   /**
-   * Rotates the renewal token. The one before stays good until its grant ends and leads to the current one, so that the
-   * tabs of a duplicated session all end up with the same.
+   * Rotates the renewal token. The previous token stays valid until its grant expires and returns
+   * the current one. So all tabs of a duplicated session end with the same token.
    */
   async function rotate(
     sessionId: string,

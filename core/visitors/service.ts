@@ -1,4 +1,4 @@
-import { createRecurring, type Recurring } from '../concurrency/recurring.ts'
+import { createJob, type Job } from '../concurrency/job.ts'
 import { createIdsKey } from '../keys/ids-key.ts'
 import type { CoreKit } from '../kit.ts'
 import type { LogService } from '../log/service.ts'
@@ -13,18 +13,18 @@ import { createSessions, type Sessions } from './sessions.ts'
 import { createSubjects, type Subjects } from './subjects.ts'
 import { createVisitorAccess, type VisitorAccess } from './visitor-access.ts'
 
-/** Visitors: their sessions, grants and identity, and when their access ends. */
+/** Sessions, grants and identity of visitors, and the end of their access. */
 export interface VisitorService {
   visitorAccess: VisitorAccess
   sessions: Sessions
   renewals: Renewals
   identification: Identification
   subjects: Subjects
-  jobs: Recurring[]
+  jobs: Job[]
 }
 
 const checkEveryMs = 300
-/** Runs of the check in which every session with an open stream is read once. */
+/** Number of runs in which every session with an open stream is read once. */
 const checkSteps = 50
 const expiryEveryMs = 500
 
@@ -81,8 +81,8 @@ export function createVisitorService(
     renewals: createRenewals({ ...shared, directory, grants }),
     identification: createIdentification({ ...shared, nonces: stores.nonces, subjects, assertions }),
     jobs: [
-      createRecurring({ name: 'check of sessions', everyMs: checkEveryMs, run: sessionWatch.checkSome, logger }),
-      createRecurring({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkDue, logger }),
+      createJob({ name: 'check of sessions', everyMs: checkEveryMs, run: sessionWatch.checkSome, logger }),
+      createJob({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: sessionWatch.checkDue, logger }),
     ],
   }
 }

@@ -4,7 +4,7 @@ import type { ReplayWindow } from '../log/replay-window.ts'
 import type { Grants } from './grants.ts'
 import type { Session } from './session-store.ts'
 
-/** What a browser is given (specification, section 2.2). */
+/** The session as a browser receives it (specification, section 2.2). */
 export interface SessionContent {
   sessionId: string
   conversationId: string
@@ -15,7 +15,7 @@ export interface SessionContent {
   replay: Replay
   continuityState: ContinuityState
   identityState: 'anonymous' | 'verified'
-  /** Of a verified visitor, when the assertion named one. */
+  /** Set for a verified visitor when the assertion has a name. */
   displayName?: string
 }
 
@@ -28,13 +28,13 @@ export interface Replay {
   oldestSequence: number
 }
 
-/** When a grant begins and ends, in seconds since 1970. */
+/** Start and end of a grant, in seconds since 1970. */
 export interface GrantTimes {
   issuedAt: number
   expiresAt: number
 }
 
-/** What a session content is made from again at a repeat: everything but its credentials. */
+/** Stored part of a session content, without credentials. A repeat rebuilds the content from it. */
 export interface Issued extends GrantTimes {
   sessionId: string
   conversationId: string
@@ -51,24 +51,24 @@ export interface Repeatable<T> {
 }
 
 export interface SessionContents {
-  /** What is stored of an answer, for a session as it is now. */
+  /** Returns the part to store, for the present state of a session. */
   issue(
     session: Session,
     grant: GrantTimes & { generation: number },
     continuity: { state: ContinuityState; replay?: Replay },
   ): Promise<Issued>
-  /** Credentials are signed and derived again, so that a repeat gets the very same ones and none is stored. */
+  /** Derives the credentials again: a repeat gets the same ones, and none is stored. */
   contentOf(issued: Issued): Promise<SessionContent>
-  /** Whether a stream of the conversation can be resumed from the last seen event, and where its log stands. */
+  /** Returns whether a stream can resume after the last seen event, and the end of the log. */
   replayOf(conversationId: string, lastSeenEventId?: string): Promise<Replay>
 }
 
-/** Session content: put together from what is stored, with credentials that are not (contract, section 2). */
+/** Builds session contents from stored data and derived credentials (contract, section 2). */
 export function createSessionContents(dependencies: {
   grants: Pick<Grants, 'sign' | 'renewalToken'>
   conversations: Pick<ConversationStore, 'find'>
   events: Pick<EventStore, 'ends'>
-  replayWindow: Pick<ReplayWindow, 'oldest' | 'judge'>
+  replayWindow: Pick<ReplayWindow, 'oldest' | 'resolveStart'>
 }): SessionContents {
   const { grants, conversations, events, replayWindow } = dependencies
 
@@ -81,7 +81,7 @@ export function createSessionContents(dependencies: {
     const epoch = conversation?.epoch ?? ''
     const lastSequence = ends.get(conversationId)?.sequence ?? 0
     const start = lastSeenEventId === undefined ? {} : { lastEventId: lastSeenEventId }
-    const { state } = await replayWindow.judge(conversationId, { epoch, head: lastSequence, start })
+    const { state } = await replayWindow.resolveStart(conversationId, { epoch, head: lastSequence, start })
     return { state, epoch, lastSequence, oldestSequence }
   }
 
@@ -125,7 +125,10 @@ export function createSessionContents(dependencies: {
   }
 }
 
-/** A grant that begins now: it ends after its lifetime, or with its session. Settings in seconds. */
+/**
+ * Times of a grant that begins now and ends after its lifetime or with its session. Settings in
+ * seconds.
+ */
 export function grantTimes(now: number, lifetime: number, endsAt: Date): GrantTimes {
   const issuedAt = Math.floor(now / 1000)
   return { issuedAt, expiresAt: Math.min(issuedAt + lifetime, Math.floor(endsAt.getTime() / 1000)) }

@@ -6,15 +6,15 @@ import type { PageContext } from './page-context.ts'
 
 export type SessionStatus = 'active' | 'closed' | 'revoked' | 'banned'
 
-/** Who a verified visitor is, as the host backend's latest assertion said it. */
+/** Identity of a verified visitor, from the latest assertion. */
 export interface Identity {
   subjectId: string
   externalSubject: string
   displayName?: string
-  /** Bounded context for operators. Pairs, since its keys are the host's own. */
+  /** Bounded context for operators. Stored as pairs because the host chooses the keys. */
   context?: [key: string, value: IdentityContextValue][]
   verifiedAt: Date
-  /** The operation that said it. */
+  /** The operation that brought the assertion. */
   operation: string
 }
 
@@ -23,54 +23,65 @@ export interface Session {
   workspaceId: string
   connectionId: string
   publicSiteKey: string
-  /** The one origin that its grants are bound to. */
+  /** The origin that its grants are bound to. */
   origin: string
-  /** Never changes once the session's credentials are given out. */
+  /** Never changes after a client has received the session's credentials. */
   conversationId: string
-  /** Written by versions whose sessions moved: conversations that the session left without a message. */
+  /** Written by earlier versions: conversations that the session left without a message. */
   formerConversationIds?: string[]
   visitorId: string
   clientInstanceId: string
   locale?: string
-  /** Where the visitor was last, and when that was reported. */
+  /** The last reported page and the time of the report. */
   pageContext?: PageContext
   pageContextAt?: Date
   /**
-   * The subject of a verified session, from its beginning. An anonymous session gets it with the write that closes it in
-   * favour of a verified one, so that it counts as the subject's from then on.
+   * Set from the beginning of a verified session. An anonymous session gets it with the write that
+   * replaces it with a verified one. From then on it counts as the subject's.
    */
   identity?: Identity
-  /** Set before the first message of an anonymous session: an identification continues its conversation. */
+  /**
+   * Set before the first message of an anonymous session. An identification then continues its
+   * conversation.
+   */
   hasWritten?: boolean
-  /** The version of its connection's status when the session began: a later version ends the session. */
+  /**
+   * Version of the connection's status when the session began. A later version ends the session.
+   */
   connectionVersion?: number
-  /** The session that took this one's place when it was closed, and the operation that did it. */
+  /** The session that replaced this one, and the operation that did it. */
   successor?: { operation: string; sessionId: string }
-  /** The session that this one takes the place of, until its conversation is decided. Nobody has its credentials yet. */
+  /**
+   * The session that this one replaces, until its conversation is decided. No client has its
+   * credentials yet.
+   */
   provisionalFor?: string
-  /** The anonymous session whose operations this one may repeat: the client does not know which of them arrived. */
+  /**
+   * The anonymous session whose operations this one may repeat, because their outcome may be
+   * unknown.
+   */
   operationSessionId?: string
-  /** The operation of the visitor that closed the session. */
+  /** The visitor's operation that closed the session. */
   closedBy?: string
   status: SessionStatus
   createdAt: Date
-  /** End of the latest grant: the session is expired after it. */
+  /** End of the latest grant. The session expires then. */
   grantExpiresAt: Date
-  /** However often it is renewed, it ends here. */
+  /** Maximum end of the session, whatever the renewals. */
   endsAt: Date
   renewal: {
-    /** Counts the renewals; the renewal token is derived from it. */
+    /** Number of renewals. The renewal token is derived from it. */
     generation: number
-    /** Until when the token of the generation before is good. */
+    /** Time until which the previous generation's token is valid. */
     previousUntil: Date
   }
 }
 
 export type SessionDocument = Omit<Session, 'sessionId'> & {
   _id: string
-  /** Erasures of its visitor that were under way when it began: they are about what was there before. */
+  /** Erasures of its visitor under way when it began. They do not apply to it. */
   afterErasures?: string[]
-  /** Erasures of its subject that were under way when an anonymous session got the subject. */
+  /** Erasures of its subject under way when an anonymous session got the subject. */
   joinedAfterErasures?: string[]
 }
 
@@ -81,41 +92,45 @@ export interface VisitorDocument {
 }
 
 export interface SessionStore {
-  /** False when it is there already: that changes nothing. */
+  /** Returns false and changes nothing when the session exists. */
   insertOnce(session: Session): Promise<boolean>
   find(sessionIds: string[]): Promise<Session[]>
-  /** Ends an active session; false when it was not active any more. `closedBy` is the visitor's operation. */
+  /**
+   * Ends an active session. Returns false when it was not active. `closedBy` is the visitor's
+   * operation.
+   */
   end(sessionId: string, status: Exclude<SessionStatus, 'active'>, closedBy?: string): Promise<boolean>
   /**
-   * Ends every active session of a browser or a verified subject. Returns the ids of all of its sessions that could have
-   * a live grant at `at`, also of those that were ended before: a process that ended them may have told nobody.
+   * Ends every active session of a browser or a verified subject. Returns the ids of all their
+   * sessions that could have a live grant at `at`. It includes sessions ended before, because the
+   * process that ended them may have sent no wake-up.
    */
   endAllOf(
     visitor: { visitorId: string; subjectId?: string },
     status: Exclude<SessionStatus, 'active'>,
     at: Date,
   ): Promise<string[]>
-  /** Replaces what is known of an active session's subject; false when the session was not active any more. */
+  /** Replaces the identity of an active session. Returns false when it was not active. */
   refreshIdentity(sessionId: string, identity: Identity, grantExpiresAt: Date): Promise<boolean>
   /**
-   * Closes an active session in favour of another one; false when it was not active any more. `identity` is the subject
-   * that an anonymous session joins.
+   * Closes an active session that another one replaces. Returns false when it was not active.
+   * `identity` is the subject of an anonymous session.
    */
-  succeed(
+  replaceBy(
     sessionId: string,
     successor: { operation: string; sessionId: string },
     identity: Identity | undefined,
   ): Promise<boolean>
-  /** Marks that an active session has written; false when it is not active. */
+  /** Marks that an active session has written. Returns false when it is not active. */
   markWritten(sessionId: string): Promise<boolean>
   /** Sessions of a subject whose conversation is not decided. */
   findProvisional(subjectId: string): Promise<Session[]>
-  /** Decides the conversation of a provisional session; the first decision stays. */
+  /** Decides the conversation of a provisional session. The first decision stays. */
   setConversation(sessionId: string, conversationId: string): Promise<void>
   setPageContext(sessionId: string, pageContext: PageContext, at: Date): Promise<void>
-  /** One step of a renewal, if nobody else took it first. */
+  /** Renews the grant and the token. Returns false when another renewal was first. */
   renew(sessionId: string, from: number, renewal: { grantExpiresAt: Date; previousUntil: Date }): Promise<boolean>
-  /** The same generation, with a grant that ends later. */
+  /** Extends the grant within the same generation. */
   extend(sessionId: string, generation: number, grantExpiresAt: Date): Promise<boolean>
   ban(visitorId: string, ban: { at: Date; reason: string }): Promise<void>
   unban(visitorId: string): Promise<void>
@@ -132,18 +147,21 @@ export function createSessionStore({
   visitors: Collection<VisitorDocument>
   erasures: Collection<ErasureDocument>
 }): SessionStore {
-  /** Sets a field to the erasures under way of these browsers and subjects; nothing when there are none. */
-  async function noteErasures(field: 'afterErasures' | 'joinedAfterErasures', visitorIds: (string | undefined)[]) {
+  /**
+   * Returns a field with the erasures under way of these browsers and subjects; empty when there
+   * are none.
+   */
+  async function erasureField(field: 'afterErasures' | 'joinedAfterErasures', visitorIds: (string | undefined)[]) {
     const ids = await openErasures(erasures, visitorIds)
     return ids.length > 0 ? { [field]: ids } : {}
   }
 
-  const begunAfter = ({ visitorId, identity }: Pick<Session, 'visitorId' | 'identity'>) =>
-    noteErasures('afterErasures', [visitorId, identity?.subjectId])
+  const afterErasures = ({ visitorId, identity }: Pick<Session, 'visitorId' | 'identity'>) =>
+    erasureField('afterErasures', [visitorId, identity?.subjectId])
 
   return {
     async insertOnce({ sessionId, ...rest }) {
-      const session = { ...rest, ...(await begunAfter(rest)) }
+      const session = { ...rest, ...(await afterErasures(rest)) }
       const { upsertedCount } = await sessions.updateOne(
         { _id: sessionId },
         { $setOnInsert: session },
@@ -159,7 +177,7 @@ export function createSessionStore({
     async end(sessionId, status, closedBy) {
       const { modifiedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
-        { $set: { status, ...(closedBy !== undefined && { closedBy }) } },
+        { $set: { status, closedBy } },
       )
       return modifiedCount === 1
     },
@@ -182,11 +200,11 @@ export function createSessionStore({
       return matchedCount === 1
     },
 
-    async succeed(sessionId, successor, identity) {
-      const joined = identity && (await noteErasures('joinedAfterErasures', [identity.subjectId]))
+    async replaceBy(sessionId, successor, identity) {
+      const joined = identity && (await erasureField('joinedAfterErasures', [identity.subjectId]))
       const { matchedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
-        { $set: { status: 'closed', successor, ...(identity && { identity, ...joined }) } },
+        { $set: { status: 'closed', successor, identity, ...joined } },
       )
       return matchedCount === 1
     },
@@ -246,7 +264,10 @@ export function createSessionStore({
   }
 }
 
-/** The session that names the operations of a visitor: an identified one goes on with those of the anonymous one. */
+/**
+ * The session in the operation keys of a visitor. An identified session keeps that of the anonymous
+ * one.
+ */
 export function operationSessionOf({ sessionId, operationSessionId = sessionId }: Session): string {
   return operationSessionId
 }

@@ -17,7 +17,7 @@ afterAll(() => cores.stop())
 const ends = ['session.revoked', 'visitor.banned', 'connection.disabled', 'session.closed', 'session.expired']
 
 describe('the end of a session', () => {
-  it('ends its stream, although a message of the visitor is named like the event', async () => {
+  it('ends its stream although a message has the event’s name as its operation id', async () => {
     const session = await cores.newSession()
     const stream = await cores.openStream(session)
     for (const key of [...ends, 'session.identified']) await cores.send(session, 'a message', { key })
@@ -26,7 +26,7 @@ describe('the end of a session', () => {
     expect(stream.types.at(-1)).toBe('session.revoked')
   })
 
-  it('ends its stream on another core, although a message of the visitor is named like the event', async () => {
+  it('ends its stream on another core although a message has the event’s name as its operation id', async () => {
     const session = await cores.newSession()
     const stream = await cores.openStream(session, cores.cores[1])
     await cores.send(session, 'a message', { key: 'visitor.banned' })
@@ -35,7 +35,7 @@ describe('the end of a session', () => {
     expect(stream.types.at(-1)).toBe('visitor.banned')
   })
 
-  it('leaves identification possible, although a message of the visitor is named `session.identified`', async () => {
+  it('allows identification although a message has the operation id `session.identified`', async () => {
     const session = await cores.newSession()
     await cores.send(session, 'a message', { key: 'session.identified' })
     const identified = await cores.identify(session, await cores.sign({ sub: 'customer-1' }))

@@ -6,14 +6,14 @@ import { ServiceError, unavailable } from '../errors.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { SessionEndType } from '../log/model.ts'
 import { operationKeys } from '../log/operation-keys.ts'
-import type { Subscriptions } from '../log/subscriptions.ts'
+import type { StreamSubscriptions } from '../log/stream-subscriptions.ts'
 import type { Session } from './session-store.ts'
 import type { SessionEnd, VisitorAccess } from './visitor-access.ts'
 
 export interface SessionWatch {
-  /** Checks the next part of the sessions with an open stream; all within `checkSteps` calls. */
+  /** Checks some of the sessions with an open stream. `checkSteps` calls cover all of them. */
   checkSome(): Promise<void>
-  /** Checks the sessions whose last known grant has ended, and those whose last check failed. */
+  /** Checks the sessions whose last known grant has expired and those whose last check failed. */
   checkDue(): Promise<void>
 }
 
@@ -25,29 +25,30 @@ const endTypes: Record<SessionEnd, SessionEndType> = {
   closed: 'session.closed',
 }
 
-/** How long the log has to take the end of a session before the streams end without it, in milliseconds. */
+/** Time limit for the write of a session's end. After it, the streams end without the write. */
 const endWriteMs = 400
 
 interface Watched {
   session: Session
   streams: number
   expiresAt: number
-  /** Counts the changes heard of. Streams are released only by a check that began after the last one. */
+  /** Number of wake-ups. Only a check that began after the last one releases the streams. */
   changes: number
   /** The streams are held until a check succeeds. */
   isHeld: boolean
 }
 
 /**
- * Ends the streams of sessions whose requests are refused. The end of a session is an event in the log, written once by
- * whichever core sees it first. A refusal that an operator can take back (the origin, the installation) leaves no event:
- * the stream is closed, and the next request says why. From the moment this core hears of a change until it knows
- * what changed, it holds the streams concerned, so that nothing later is sent on them.
+ * Ends the streams of sessions whose requests are refused. The end of a session is an event in the
+ * log, which the first core to see it writes once. A refusal that an operator can undo (the origin,
+ * the installation) has no event: the stream is closed, and the next request returns the reason.
+ * From a wake-up until the change is read, the streams concerned are held, so that nothing later is
+ * sent on them.
  */
 export function createSessionWatch(dependencies: {
-  access: Pick<VisitorAccess, 'endOf' | 'isStill'>
+  access: Pick<VisitorAccess, 'endOf' | 'isUnchanged'>
   log: EventLog
-  subscriptions: Omit<Subscriptions, 'open' | 'resume' | 'close' | 'checkSome'>
+  subscriptions: Omit<StreamSubscriptions, 'open' | 'resume' | 'close' | 'checkSome'>
   bus: Bus
   logger: Logger
   now: () => number
@@ -64,32 +65,32 @@ export function createSessionWatch(dependencies: {
     const { changes } = entry
     try {
       const { end, refused, grantExpiresAt } = await access.endOf(sessionId)
-      if (!grantExpiresAt) return subscriptions.sessionIsOver(sessionId, 'session.revoked')
+      if (!grantExpiresAt) return subscriptions.endSession(sessionId, 'session.revoked')
       entry.expiresAt = grantExpiresAt.getTime()
       if (end) await writeEnd(entry.session, end)
-      else if (refused) subscriptions.sessionRefused(sessionId, new ServiceError(refused))
+      else if (refused) subscriptions.refuseSession(sessionId, new ServiceError(refused))
       else if (entry.changes === changes && entry.isHeld) {
         entry.isHeld = false
         subscriptions.release(sessionId)
       }
     } catch (error) {
-      logger.warn({ reason: (error as Error).name }, 'session state not read; retrying within seconds')
+      logger.warn({ reason: (error as Error).name }, 'read of session state failed; retrying within seconds')
     }
   }
 
-  /** Writes the end into the log and ends the streams here, even when it cannot be written. */
+  /** Writes the end to the log and ends the streams here, even if the write fails. */
   async function writeEnd({ sessionId, conversationId }: Session, end: SessionEnd) {
     const type = endTypes[end]
     const operationKey = operationKeys.session(sessionId, type)
     const written = new AbortController()
     const writing = log.append({ conversationId, type, sessionId, operationKey, inputHash: type })
-    const tooLate = delay(endWriteMs, undefined, { signal: written.signal }).then(() => Promise.reject(unavailable()))
+    const timeout = delay(endWriteMs, undefined, { signal: written.signal }).then(() => Promise.reject(unavailable()))
     try {
-      const { event } = await Promise.race([writing, tooLate])
-      subscriptions.sessionIsOver(sessionId, type, event)
+      const { event } = await Promise.race([writing, timeout])
+      subscriptions.endSession(sessionId, type, event)
     } catch (error) {
-      logger.warn({ reason: (error as Error).name }, 'session end not written; ending its streams here')
-      subscriptions.sessionIsOver(sessionId, type)
+      logger.warn({ reason: (error as Error).name }, 'write of session end failed; ending its streams on this core')
+      subscriptions.endSession(sessionId, type)
     } finally {
       written.abort()
     }
@@ -99,8 +100,8 @@ export function createSessionWatch(dependencies: {
     await Promise.all(sessionIds.map(check))
   }
 
-  /** Holds the streams of a session, and finds out whether they may go on. */
-  function suspect(sessionId: string, entry: Watched) {
+  /** Holds the streams of a session until its state is read. */
+  function holdAndCheck(sessionId: string, entry: Watched) {
     entry.changes += 1
     entry.isHeld = true
     subscriptions.hold(sessionId)
@@ -113,8 +114,8 @@ export function createSessionWatch(dependencies: {
     const entry = watched.get(sessionId) ?? { session, streams: 0, expiresAt, changes: 0, isHeld: false }
     entry.streams += 1
     watched.set(sessionId, entry)
-    // A change between its authorisation and now was not told to its stream.
-    if (entry.isHeld || !access.isStill(session)) suspect(sessionId, entry)
+    // Its stream missed a wake-up between the authorization and now.
+    if (entry.isHeld || !access.isUnchanged(session)) holdAndCheck(sessionId, entry)
   }
 
   function remove({ sessionId }: Session) {
@@ -126,10 +127,11 @@ export function createSessionWatch(dependencies: {
 
   function checkChanged(ids: string[]) {
     if (watched.size === 0 || ids.length === 0) return
-    const named = new Set(ids)
+    const changed = new Set(ids)
     for (const [sessionId, entry] of watched) {
       const { connectionId, publicSiteKey } = entry.session
-      if (named.has(sessionId) || named.has(connectionId) || named.has(publicSiteKey)) suspect(sessionId, entry)
+      if (changed.has(sessionId) || changed.has(connectionId) || changed.has(publicSiteKey))
+        holdAndCheck(sessionId, entry)
     }
   }
 

@@ -17,7 +17,7 @@ import type { Subjects } from './subjects.ts'
 import type { VisitorAccess, VisitorCredentials } from './visitor-access.ts'
 
 export interface SessionSettings extends SessionLifetimes {
-  /** How long a repeated creation gets the same credentials again, in seconds. */
+  /** Time in seconds during which a repeated creation returns the same credentials. */
   creationRepeat: number
   idempotencyRetention: number
   pageContextMaxBytes: number
@@ -35,27 +35,28 @@ export interface NewSession {
 export interface Sessions {
   create(request: NewSession): Promise<Repeatable<SessionContent>>
   /**
-   * `continuity` ends the session, and with a verified one the subject's conversation: the next identification begins anew.
-   * A repeat is answered with the dead grant too. Errors: those of VisitorAccess.authorize and of Idempotency.once.
+   * `continuity` ends the session. For a verified session it also ends the subject's conversation:
+   * the next identification begins a new one. A repeat is accepted with the ended grant. Errors:
+   * those of VisitorAccess.authorize and of Idempotency.once.
    */
   close(request: {
     credentials: VisitorCredentials
     scope: 'panel' | 'continuity'
     idempotencyKey: string
   }): Promise<Repeatable<{ sessionId: string; state: 'active' | 'closed' }>>
-  /** Keeps where the visitor is now, repaired. Errors: those of VisitorAccess.authorize. */
+  /** Stores the visitor's page, repaired. Errors: those of VisitorAccess.authorize. */
   reportPage(request: {
     credentials: VisitorCredentials
     pageContext: PageContext
     idempotencyKey?: string
   }): Promise<{ replayed: boolean }>
-  /** Errors of these four: `NotFound`, also for another workspace's session. */
+  /** Errors of these four: `NotFound`, also for a session of another workspace. */
   find(sessionId: string, workspaceId?: string): Promise<Session>
   revoke(sessionId: string, workspaceId?: string): Promise<Session>
-  /** The browser, and of a verified session the subject too, wherever it turns up on the connection. */
+  /** Bans the browser, and for a verified session the subject on the whole connection. */
   ban(sessionId: string, reason: string, workspaceId?: string): Promise<Session>
   unban(sessionId: string, workspaceId?: string): Promise<Session>
-  /** Whether a ban stands on the browser, or on the subject of a verified session. */
+  /** Whether the browser or the subject of a verified session is banned. */
   isVisitorBanned(session: Session): Promise<boolean>
 }
 
@@ -75,7 +76,7 @@ export interface SessionsDependencies {
   now: () => number
 }
 
-/** Visitor sessions: their start and their end (contract, sections 2 and 3). */
+/** Creates, reports on and ends visitor sessions (contract, sections 2 and 3). */
 export function createSessions(dependencies: SessionsDependencies): Sessions {
   const { store, conversations, contents, workspaces, directory, subjects, access } = dependencies
   const { keyring, idsKey, idempotency, wakeups, settings, now } = dependencies
@@ -86,7 +87,10 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       .slice(0, 32)}`
   }
 
-  /** Runs of one operation make one session, even at the same time. */
+  /**
+   * Creates the session of an operation. All runs of the operation create the same one, even at
+   * once.
+   */
   async function start(request: Omit<NewSession, 'idempotencyKey'>, operation: string[]): Promise<Issued> {
     const { origin, clientInstanceId } = request
     const locale = repairLocale(request.locale ?? '')
@@ -108,15 +112,16 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
         conversationId: idOfOperation(keyring, 'cnv', ...operation),
         visitorId,
         clientInstanceId,
-        ...(locale === undefined ? {} : { locale }),
-        ...(pageContext && { pageContext, pageContextAt: new Date(now()) }),
+        locale,
+        pageContext,
+        pageContextAt: pageContext && new Date(now()),
       },
       now(),
       settings,
     )
     const conversation = newConversation(session, now())
     const inserted = await Promise.all([conversations.insertOnce(conversation), store.insertOnce(session)])
-    // A ban that came between the look and the insert did not find this session.
+    // A ban between the check and the insert did not end this session.
     if (await store.isBanned(visitorId)) {
       await store.end(session.sessionId, 'banned')
       throw new ServiceError(ErrorCode.VISITOR_BANNED)
@@ -134,7 +139,7 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
     if (!(await isDone())) {
       const { identity } = await access.live(sessionId)
       if (scope === 'panel') return { sessionId, state: 'active' as const }
-      // First, so that nobody continues the conversation once the session is closed.
+      // First, so that no session continues the conversation after this one is closed.
       if (identity) await subjects.forgetConversation(identity.subjectId)
       if (!(await store.end(sessionId, 'closed', operation)) && !(await isDone())) {
         await access.live(sessionId)
@@ -229,7 +234,7 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
   }
 }
 
-/** Whom a ban on a session is about. */
+/** The browser and the subject that a ban on a session affects. */
 function visitorOf({ visitorId, identity }: Session): { visitorId: string; subjectId?: string } {
   return { visitorId, ...(identity && { subjectId: identity.subjectId }) }
 }

@@ -5,7 +5,7 @@ import { openErasures } from '../privacy/open-erasures-store.ts'
 
 /** A verified visitor on a connection. */
 export interface Subject {
-  /** A keyed hash of the connection and the host's own id of the visitor. */
+  /** Keyed hash of the connection and the host's user id. */
   subjectId: string
   workspaceId: string
   connectionId: string
@@ -15,14 +15,17 @@ export interface Subject {
 
 export type SubjectDocument = Omit<Subject, 'subjectId'> & {
   _id: string
-  /** Erasures of the subject that were under way when it got this conversation. */
+  /** Erasures of the subject under way when it got this conversation. */
   afterErasures?: string[]
 }
 
 export interface SubjectStore {
-  /** The subject with its conversation. A conversation that an erasure under way removes is the subject's no more. */
+  /**
+   * Returns the subject with its conversation, unless an erasure under way removes that
+   * conversation.
+   */
   find(subjectId: string): Promise<Subject | undefined>
-  /** Makes a conversation the subject's, if it still has the one it had (`from`), or none. */
+  /** Sets the subject's conversation if the present one is still `from` (or none). */
   setConversation(subject: Subject, from: string | undefined): Promise<boolean>
   remove(subjectId: string): Promise<void>
 }
@@ -36,7 +39,7 @@ export function createSubjectStore({
 }): SubjectStore {
   return {
     async find(subjectId) {
-      // In this order: a conversation that was set after an erasure began says so.
+      // In this order: a conversation set after an erasure began names that erasure.
       const open = await openErasures(erasures, [subjectId])
       const found = await subjects.findOne({ _id: subjectId })
       if (!found) return undefined

@@ -6,21 +6,27 @@ import type { Session, SessionStore } from './session-store.ts'
 import type { SubjectStore } from './subject-store.ts'
 
 export interface Subjects {
-  /** What a visitor is known by on a connection: a keyed hash of the host's own id. */
+  /** Id of a visitor on a connection: a keyed hash of the host's user id. */
   idOf(connectionId: string, externalSubject: string): Promise<string>
   /**
-   * Decides the conversation of a session that took the place of `predecessor`, and returns the session as it then is. An
-   * anonymous conversation with a message becomes the subject's; otherwise the session gets the subject's open
-   * conversation, if there is one. A repeat returns the first decision.
+   * Decides the conversation of a session that replaced `predecessor`, and returns the updated
+   * session. An anonymous conversation with a message becomes the subject's. Otherwise the session
+   * gets the subject's open conversation, if there is one. A repeat returns the first decision.
    */
-  settle(session: Session, predecessor: Session): Promise<Session>
-  /** Settles sessions whose process died after it closed the predecessor, so that the subject has what was said there. */
-  recover(subjectId: string): Promise<void>
-  /** The next identification of the subject begins a new conversation. */
+  decideConversation(session: Session, predecessor: Session): Promise<Session>
+  /**
+   * Decides for sessions whose process died after it closed the predecessor, so that the subject
+   * keeps those messages.
+   */
+  reconcile(subjectId: string): Promise<void>
+  /** Makes the subject's next identification begin a new conversation. */
   forgetConversation(subjectId: string): Promise<void>
 }
 
-/** Verified visitors and the open conversation that their next session continues (contract, section 3). */
+/**
+ * Verified visitors and the open conversation that their next session continues (contract, section
+ * 3).
+ */
 export function createSubjects(dependencies: {
   store: SubjectStore
   sessions: Pick<SessionStore, 'find' | 'findProvisional' | 'setConversation'>
@@ -35,7 +41,10 @@ export function createSubjects(dependencies: {
     return conversation !== undefined && conversation.status !== 'closed'
   }
 
-  /** Makes a conversation the subject's, with `replaces` even if there is an open one; returns the one it has then. */
+  /**
+   * Makes a conversation the subject's unless another one is open; `replaces` overrides an open
+   * one. Returns the subject's conversation.
+   */
   async function choose(session: Session, subjectId: string, conversationId: string, { replaces = false }) {
     const { workspaceId, connectionId } = session
     for (;;) {
@@ -48,20 +57,20 @@ export function createSubjects(dependencies: {
     }
   }
 
-  async function settle(session: Session, predecessor: Session): Promise<Session> {
+  async function decideConversation(session: Session, predecessor: Session): Promise<Session> {
     const { sessionId, identity, provisionalFor } = session
     if (!identity || provisionalFor === undefined) return session
-    // The write that closed an anonymous predecessor gave it the same identity.
+    // The write that closed an anonymous predecessor set the same identity.
     const isJoined = predecessor.identity?.operation === identity.operation
     const own = isJoined ? predecessor.conversationId : session.conversationId
     const replaces = isJoined && (predecessor.hasWritten || (await events.firstMessage(own)) !== undefined)
     await sessions.setConversation(sessionId, await choose(session, identity.subjectId, own, { replaces }))
-    const [settled = session] = await sessions.find([sessionId])
-    return settled
+    const [updated = session] = await sessions.find([sessionId])
+    return updated
   }
 
   return {
-    settle,
+    decideConversation,
 
     async idOf(connectionId, externalSubject) {
       return `sub_${keyedHash(await idsKey(), 'subject', connectionId, externalSubject)
@@ -69,10 +78,10 @@ export function createSubjects(dependencies: {
         .slice(0, 32)}`
     },
 
-    async recover(subjectId) {
+    async reconcile(subjectId) {
       for (const session of await sessions.findProvisional(subjectId)) {
         const [predecessor] = await sessions.find([session.provisionalFor!])
-        if (predecessor?.successor?.sessionId === session.sessionId) await settle(session, predecessor)
+        if (predecessor?.successor?.sessionId === session.sessionId) await decideConversation(session, predecessor)
       }
     },
 

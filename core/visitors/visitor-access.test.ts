@@ -19,18 +19,18 @@ const seen = async (core: CoreContext) => {
   return (await core.visitorAccess.authorize({ accessGrant, origin: site })).session
 }
 
-describe('a session that was authorised', () => {
-  it('is known to be the same until this core hears of a change, made here or elsewhere', async () => {
+describe('an authorized session', () => {
+  it('is unchanged until this core learns of a change on any core', async () => {
     for (const core of [here, there]) {
       const session = await seen(core)
-      expect(core.visitorAccess.isStill(session)).toBe(true)
+      expect(core.visitorAccess.isUnchanged(session)).toBe(true)
       await here.sessions.revoke(session.sessionId, undefined)
-      await until('the change is known', () => !core.visitorAccess.isStill(session))
+      await until('the change is known', () => !core.visitorAccess.isUnchanged(session))
     }
   })
 
-  it('ends its stream when it changed in between, though nobody tells of it again', async () => {
-    // A core that never looks round by itself.
+  it('ends its stream when it changed before the stream opened, without another wake-up', async () => {
+    // A core without periodic checks.
     const core = cores.mortalCore(1000)
     const session = await seen(core)
     await core.sessions.revoke(session.sessionId, undefined)
@@ -41,10 +41,10 @@ describe('a session that was authorised', () => {
     await closed
   })
 
-  it('is not known to be the same once its connection is disabled', async () => {
+  it('is changed once its connection is disabled', async () => {
     const session = await seen(here)
     await there.workspaces.setConnectionStatus(session.connectionId, 'disabled', undefined)
-    await until('the change is known', () => !here.visitorAccess.isStill(session))
+    await until('the change is known', () => !here.visitorAccess.isUnchanged(session))
     await there.workspaces.setConnectionStatus(session.connectionId, 'enabled', undefined)
   })
 })

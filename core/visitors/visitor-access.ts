@@ -6,7 +6,7 @@ import type { Grants } from './grants.ts'
 import { isOriginAllowed } from './origins.ts'
 import type { Session } from './session-store.ts'
 
-/** What the browser says of itself. */
+/** Credentials that the browser sends. */
 export interface VisitorCredentials {
   accessGrant: string
   origin: string
@@ -15,38 +15,40 @@ export interface VisitorCredentials {
 export interface Visitor {
   session: Session
   installation: Installation
-  /** When the grant that was shown begins and ends. */
+  /** Start and end of the grant in the request. */
   grantIssuedAt: Date
   grantExpiresAt: Date
 }
 
 export interface VisitorAccess {
   /**
-   * Who a visitor is, judged anew each time (contract, section 1). `resumed` is for a stream that was opened in time: a
-   * grant that has ended since is good as long as its session is live. `closedToo` is for the repeat of an operation that
-   * may have closed the session itself: it reads the store, and the grant must not have ended.
-   * Errors: GrantMissing, GrantInvalid, OriginNotAllowed, OriginMismatch, SessionExpired, SessionRevoked, VisitorBanned,
+   * Authorizes a visitor anew for each request (contract, section 1). `resumed` is for a stream
+   * that was opened in time: a grant that has expired since is accepted while its session is live.
+   * `closedToo` is for the repeat of an operation that may have closed the session itself. It
+   * reads the store, and the grant must not have expired. Errors: GrantMissing, GrantInvalid,
+   * OriginNotAllowed, OriginMismatch, SessionExpired, SessionRevoked, VisitorBanned,
    * ConnectionDisabled, SessionClosed.
    */
   authorize(credentials: VisitorCredentials, options?: { resumed?: boolean; closedToo?: boolean }): Promise<Visitor>
-  /** Whether the cached state of an authorised session has not changed since. Does not ask the store. */
-  isStill(session: Session): boolean
+  /** Whether the cached state of an authorized session is unchanged. Does not read the store. */
+  isUnchanged(session: Session): boolean
   /**
-   * Whether requests of a session are refused, by the latest state of the store. `end`: the session is over for good.
-   * `refused`: its site refuses it, which an operator can take back. Without a `grantExpiresAt` the session is gone.
+   * Reads from the store whether requests of a session are refused. `end`: the session has ended
+   * for good. `refused`: its site refuses it, which an operator can undo. Without `grantExpiresAt`
+   * the session does not exist.
    */
   endOf(sessionId: string): Promise<{
     end?: SessionEnd
     refused?: ErrorCode
     grantExpiresAt?: Date
   }>
-  /** A live session as the store has it now. Errors: GrantInvalid, and those of a session that is over. */
+  /** Reads a live session from the store. Errors: GrantInvalid, and those of an ended session. */
   live(sessionId: string): Promise<Session>
 }
 
 export type SessionEnd = 'expired' | 'revoked' | 'banned' | 'disabled' | 'closed'
 
-/** What is said of a session that is over. */
+/** Error codes of an ended session. */
 export const sessionEndCodes: Record<SessionEnd, ErrorCode> = {
   expired: ErrorCode.SESSION_EXPIRED,
   revoked: ErrorCode.SESSION_REVOKED,
@@ -64,7 +66,7 @@ export function createVisitorAccess({
   grants: Grants
   now: () => number
 }): VisitorAccess {
-  function endAccordingTo(
+  function classifyEnd(
     session: Session,
     connection: Connection | undefined,
     expiresAt = session.grantExpiresAt,
@@ -76,7 +78,9 @@ export function createVisitorAccess({
     return session.status === 'closed' ? 'closed' : undefined
   }
 
-  /** The site's own word: an operator can take it back, and the session goes on. */
+  /**
+   * Whether the site allows the session. An operator can undo a refusal, and the session continues.
+   */
   function isSiteAllowed(session: Session, installation: Installation | undefined): installation is Installation {
     return installation?.enabled === true && isOriginAllowed(session.origin, installation.origins)
   }
@@ -99,13 +103,13 @@ export function createVisitorAccess({
       const grantIssuedAt = new Date(claims.iat * 1000)
       const grantExpiresAt = new Date(claims.exp * 1000)
       const visitor = { session, installation, grantIssuedAt, grantExpiresAt }
-      const end = endAccordingTo(session, connection, resumed ? session.grantExpiresAt : grantExpiresAt)
+      const end = classifyEnd(session, connection, resumed ? session.grantExpiresAt : grantExpiresAt)
       const mayBeClosed = closedToo && end === 'closed' && grantExpiresAt.getTime() > now()
       if (end && !mayBeClosed) throw new ServiceError(sessionEndCodes[end])
       return visitor
     },
 
-    isStill(session) {
+    isUnchanged(session) {
       const { sessionId, connectionId, publicSiteKey } = session
       return (
         directory.sessions.peek(sessionId) === session &&
@@ -122,22 +126,25 @@ export function createVisitorAccess({
         directory.connections.get(connectionId),
         directory.installations.get(publicSiteKey),
       ])
-      const end = endAccordingTo(session, connection)
+      const end = classifyEnd(session, connection)
       const refused = isSiteAllowed(session, installation) ? undefined : ErrorCode.ORIGIN_NOT_ALLOWED
-      return { ...(end && { end }), ...(refused && { refused }), grantExpiresAt }
+      return { end, refused, grantExpiresAt }
     },
 
     async live(sessionId) {
       const session = await directory.sessions.reload(sessionId)
       if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
-      const end = endAccordingTo(session, await directory.connections.get(session.connectionId))
+      const end = classifyEnd(session, await directory.connections.get(session.connectionId))
       if (end) throw new ServiceError(sessionEndCodes[end])
       return session
     },
   }
 }
 
-/** A connection that was disabled since the session began ended it for good. Sessions of earlier versions have no version. */
+/**
+ * Whether the connection was never disabled since the session began. Sessions of earlier versions
+ * have no version.
+ */
 function isConnected({ connectionVersion }: Session, connection: Connection | undefined): boolean {
   return (
     connection?.status === 'enabled' &&

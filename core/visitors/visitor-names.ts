@@ -7,11 +7,11 @@ import type { Sessions } from './sessions.ts'
 import type { Subjects } from './subjects.ts'
 
 export interface VisitorNames {
-  /** The visitor of a session. Errors: `NotFound`, also for another workspace's session. */
+  /** The visitor of a session. Errors: `NotFound`, also for a session of another workspace. */
   ofSession(sessionId: string, workspaceId: string | undefined): Promise<VisitorName>
   /**
-   * A verified person by the host's own id, on all connections of a workspace, whether or not anything is kept of them.
-   * Errors: `NotFound` for the workspace, `ValidationFailed`.
+   * A verified person by the host's user id, on all connections of a workspace, even if nothing is
+   * stored. Errors: `NotFound` for the workspace, `ValidationFailed`.
    */
   ofSubject(workspaceId: string, externalSubject: string): Promise<VisitorName>
 }

@@ -73,17 +73,17 @@ export const knownBugs: KnownBug[] = [
     faults: ['cursor-killed'],
     changes: [
       {
-        file: 'core/log/subscriptions.ts',
+        file: 'core/log/stream-subscriptions.ts',
         from: '(conversationId, { sequence }) => feeds.advanced(conversationId, sequence))',
         to: '(conversationId, { sequence }) => {\n    if (sequence % 2 === 0) feeds.advanced(conversationId, sequence)\n  })',
       },
       {
-        file: 'core/log/subscriptions.ts',
+        file: 'core/log/stream-subscriptions.ts',
         from: 'feeds.check().catch',
         to: 'Promise.resolve().catch',
       },
       {
-        file: 'core/log/subscriptions.ts',
+        file: 'core/log/stream-subscriptions.ts',
         from: 'checkSome: feeds.checkSome',
         to: 'checkSome: async () => {}',
       },
@@ -117,7 +117,7 @@ export const knownBugs: KnownBug[] = [
       },
       {
         file: 'core/visitors/session-watch.ts',
-        from: '      subscriptions.sessionIsOver(sessionId, type)\n',
+        from: '      subscriptions.endSession(sessionId, type)\n',
         to: '',
       },
     ],

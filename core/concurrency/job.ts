@@ -1,19 +1,19 @@
 import type { Logger } from 'pino'
 
-export interface Recurring {
+export interface Job {
   start(): void
-  /** Resolves when a run that is under way is over. */
+  /** Resolves when the run under way, if any, has ended. */
   stop(): Promise<void>
 }
 
-/** Runs work again and again, one run at a time, with a pause that is up to a fifth shorter or longer at random. */
-export function createRecurring(options: {
+/** Runs work periodically, one run at a time. The pause varies at random by up to a fifth. */
+export function createJob(options: {
   name: string
   everyMs: number
   run: () => Promise<unknown>
   logger: Logger
   random?: () => number
-}): Recurring {
+}): Job {
   const { name, everyMs, run, logger, random = Math.random } = options
   let timer: NodeJS.Timeout | undefined
   let running: Promise<unknown> = Promise.resolve()
@@ -24,7 +24,7 @@ export function createRecurring(options: {
     timer = setTimeout(
       () => {
         running = run()
-          .catch((error: Error) => logger.warn({ reason: error.name }, `${name} failed, trying again later`))
+          .catch((error: Error) => logger.warn({ reason: error.name }, `${name} failed; the next run repeats it`))
           .finally(schedule)
       },
       everyMs * (0.8 + 0.4 * random()),

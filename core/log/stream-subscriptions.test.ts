@@ -14,7 +14,7 @@ import type { LogEvent } from './model.ts'
 import { operationKeys } from './operation-keys.ts'
 import { createReplayWindow, type StartPoint } from './replay-window.ts'
 import type { EncodedEvent } from './stream-events.ts'
-import { createSubscriptions, type Subscription, type SubscriptionSink } from './subscriptions.ts'
+import { createStreamSubscriptions, type StreamSubscription, type SubscriptionSink } from './stream-subscriptions.ts'
 
 const { uri, name } = testDatabase()
 const logger = pino({ level: 'silent' })
@@ -30,10 +30,10 @@ afterAll(() => database.close())
 const epoch = 'e1'
 const windowEvents = 20
 
-/** One core's streams over the log, and another core's writes into it that it may or may not be told of. */
+/** The streams of one core, and a second writer whose hints may get lost. */
 function createStreams({ now = Date.now, maxEvents = windowEvents }: { now?: () => number; maxEvents?: number } = {}) {
   const bus = createBus()
-  const subscriptions = createSubscriptions({
+  const subscriptions = createStreamSubscriptions({
     events: store,
     bus,
     replayWindow: createReplayWindow(store, { maxEvents, maxAge: 3600 }, now),
@@ -50,7 +50,7 @@ interface Reader {
   opened: number | undefined
   ended: boolean
   paused: number
-  subscription: Subscription | undefined
+  subscription: StreamSubscription | undefined
 }
 
 async function read(
@@ -101,7 +101,7 @@ const upTo = (last: number, first = 1) =>
   Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index)
 
 describe('a stream', () => {
-  it('starts at the present end when it is given no position', async () => {
+  it('starts at the end of the log without a position', async () => {
     const streams = createStreams()
     const conversationId = newId('cnv')
     await append(streams.local, conversationId, 'before')
@@ -121,7 +121,7 @@ describe('a stream', () => {
 
   it.each([
     ['of another epoch', { lastEventId: 'other-1' }, 'epoch_changed'],
-    ['that is malformed', { lastEventId: 'nonsense' }, 'epoch_changed'],
+    ['with a malformed id', { lastEventId: 'nonsense' }, 'epoch_changed'],
     ['with a number too large', { lastEventId: 'e1-99999999999' }, 'epoch_changed'],
     ['in the future', { afterSequence: 99 }, 'position_unknown'],
     ['in the future by its id', { lastEventId: 'e1-99' }, 'position_unknown'],
@@ -136,7 +136,7 @@ describe('a stream', () => {
     expect(JSON.parse(reader.events[0]!.json).data).toEqual({ reason, reauthenticationRequired: false })
   })
 
-  it('replays as many events as the window holds, and resets at one more', async () => {
+  it('replays as many events as the window allows, and resets at one more', async () => {
     const streams = createStreams()
     const conversationId = newId('cnv')
     for (let count = 0; count < windowEvents + 1; count += 1) await append(streams.local, conversationId, `m${count}`)
@@ -155,7 +155,7 @@ describe('a stream', () => {
     expect((await read(createStreams(), conversationId, { afterSequence: 1 })).ended).toBe(false)
   })
 
-  it('gives the same bytes for an event, live and replayed', async () => {
+  it('sends the same bytes live and in a replay', async () => {
     const streams = createStreams()
     const conversationId = newId('cnv')
     const live = await read(streams, conversationId, { afterSequence: 0 })
@@ -167,7 +167,7 @@ describe('a stream', () => {
     expect(live.events[0]?.json).not.toMatch(/[\r\n]/)
   })
 
-  it('waits after 64 KiB of replay until its reader has room', async () => {
+  it('pauses a replay after 64 KiB until it is resumed', async () => {
     const streams = createStreams({ maxEvents: 500 })
     const conversationId = newId('cnv')
     const big = 'x'.repeat(1000)
@@ -185,7 +185,7 @@ describe('a stream', () => {
     expect(sequencesOf(reader)).toEqual(upTo(151))
   })
 
-  it('hears only the events of its own session', async () => {
+  it('receives session events only of its own session', async () => {
     const streams = createStreams()
     const conversationId = newId('cnv')
     const own = await read(streams, conversationId, {}, 'ses_own')
@@ -203,12 +203,12 @@ describe('a stream', () => {
     expect(other.events.map(({ type }) => type)).toEqual(['message.received'])
   })
 
-  it('sees every event once and in order, wherever it joins, whoever writes and whichever wake-ups are lost', async () => {
+  it('receives every event once and in order for any start, writer and lost wake-up', async () => {
     const step = fc.oneof(
       fc.record({
         kind: fc.constant('write' as const),
         by: fc.constantFrom('local' as const, 'remote' as const),
-        told: fc.boolean(),
+        hasHint: fc.boolean(),
       }),
       fc.record({ kind: fc.constant('join' as const), back: fc.nat(5) }),
     )
@@ -226,7 +226,7 @@ describe('a stream', () => {
           } else {
             const event = await append(streams[planned.by], conversationId, `m${index}`)
             written = event.sequence
-            if (planned.by === 'remote' && planned.told)
+            if (planned.by === 'remote' && planned.hasHint)
               streams.bus.emit('advanced', conversationId, { sequence: event.sequence, closed: false })
           }
         }

@@ -7,72 +7,75 @@ import { createFeeds, type Feed } from './feeds.ts'
 import { endsSession, type LogEvent } from './model.ts'
 import { type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
 import { createSessionStreams, type SessionStreams } from './session-streams.ts'
-import { concerns, type EncodedEvent, encodeFor, resetRequired } from './stream-events.ts'
+import { type EncodedEvent, encodeFor, isSentTo, resetRequired } from './stream-events.ts'
 
-/** Where the frames of one gateway's subscriptions go. */
+/** Receives the frames of all subscriptions of one gateway. */
 export interface SubscriptionSink {
   opened(subscriptionId: number, session: Session, position: { epoch: string; sequence: number }): void
   event(subscriptionIds: number[], event: EncodedEvent): void
-  /** The log went on with what is not for these. */
+  /** The log grew by events that these subscriptions do not receive. */
   advanced(subscriptionIds: number[], sequence: number): void
-  /** The replay goes on when it is told to. */
+  /** The replay waits for `resume`. */
   paused(subscriptionId: number): void
   closed(subscriptionId: number, error?: unknown): void
 }
 
-export interface Subscription {
+export interface StreamSubscription {
   readonly id: number
   readonly sink: SubscriptionSink
   readonly session: Session
   readonly epoch: string
-  feed: Feed<Subscription>
-  /** Everything up to here that is for it has been sent. */
+  feed: Feed<StreamSubscription>
+  /** Every event up to this sequence was sent or skipped. */
   position: number
-  /** `live` follows the feed; `replaying` reads the log by itself until it has caught up. */
+  /** `live` receives events from the feed; `replaying` reads the log until it has caught up. */
   mode: 'replaying' | 'paused' | 'live' | 'ended'
-  /** Events that it was sent before it was live. */
+  /** Number of events sent before the subscription was live. */
   replayed: number
   isOpen: boolean
-  /** Nothing is sent until it is known whether its session is still live. */
+  /** Nothing is sent until the state of the session is known. */
   isHeld: boolean
-  /** How it ends as soon as it is open: what was decided about its session meanwhile. */
-  ending?: (subscription: Subscription) => void
+  /** Set when the session ended before the subscription was open: ends it once it is open. */
+  ending?: (subscription: StreamSubscription) => void
 }
 
-/** Characters after which a replay waits for the reader. */
-const replayBytes = 64 * 1024
+/** Number of characters after which a replay waits for the reader. */
+const maxReplayChars = 64 * 1024
 
-/** Events after a position, and how far the feed had come before they were read: a hole up to there is one. */
+/** Events after a position. The log has no other events between that position and `through`. */
 interface ReadPage {
   page: LogEvent[]
   through: number
 }
 
-export interface Subscriptions extends SessionStreams {
-  /** Starts a subscription of an authorised session. Errors: those of the store. */
+export interface StreamSubscriptions extends SessionStreams {
+  /** Starts a subscription for an authorized session. Errors: those of the store. */
   open(request: {
     id: number
     sink: SubscriptionSink
     session: Session
     epoch: string
     start: StartPoint
-  }): Promise<Subscription>
-  /** The reader has room again. */
-  resume(subscription: Subscription): void
-  close(subscription: Subscription): void
-  /** Calls the observer for each subscription from now on. */
+  }): Promise<StreamSubscription>
+  /** Continues a paused replay. */
+  resume(subscription: StreamSubscription): void
+  close(subscription: StreamSubscription): void
+  /** Calls the observer for each subscription that opens or ends from now on. */
   observe(observer: SubscriptionObserver): void
-  /** Compares the next part of the followed logs with their ends; all of them within `checkSteps` calls. */
+  /**
+   * Compares some of the followed logs with their ends in the store. `checkSteps` calls cover all
+   * of them.
+   */
   checkSome(): Promise<void>
 }
 
 export interface SubscriptionObserver {
-  opened(subscription: Subscription): void
-  /** However it ended. */
-  ended(subscription: Subscription): void
+  opened(subscription: StreamSubscription): void
+  /** Called once for each subscription, whatever the reason of the end. */
+  ended(subscription: StreamSubscription): void
 }
 
-export interface SubscriptionsDependencies {
+export interface StreamSubscriptionsDependencies {
   events: Pick<EventStore, 'ends' | 'readManyAfter'>
   bus: Bus
   replayWindow: ReplayWindow
@@ -82,8 +85,11 @@ export interface SubscriptionsDependencies {
   checkSteps?: number
 }
 
-/** Streams of events: replay from the log, then live, without a hole or a double between the two (contract, section 4). */
-export function createSubscriptions({
+/**
+ * Streams events: first a replay from the log, then live. Each event is sent once (contract,
+ * section 4).
+ */
+export function createStreamSubscriptions({
   events,
   bus,
   replayWindow,
@@ -91,9 +97,9 @@ export function createSubscriptions({
   logger,
   now = Date.now,
   checkSteps,
-}: SubscriptionsDependencies): Subscriptions {
-  const feeds = createFeeds<Subscription>({ events, deliver, metrics, logger, checkSteps })
-  const ofSessions = createSessionStreams({
+}: StreamSubscriptionsDependencies): StreamSubscriptions {
+  const feeds = createFeeds<StreamSubscription>({ events, deliver, metrics, logger, checkSteps })
+  const sessionStreams = createSessionStreams({
     feeds,
     replay: (subscription) => void replay(subscription),
     sendNow: (subscription, event) => subscription.sink.event([subscription.id], encode(event, subscription.epoch)),
@@ -101,7 +107,7 @@ export function createSubscriptions({
     now,
   })
   const observers: SubscriptionObserver[] = []
-  /** The latest event of each feed in its encoded form, since many may read it. */
+  /** The event encoded last. All readers of a feed get the same encoded event. */
   let lastEncoded: { event: LogEvent; encoded: EncodedEvent } | undefined
 
   function encode(event: LogEvent, epoch: string): EncodedEvent {
@@ -111,23 +117,23 @@ export function createSubscriptions({
     return lastEncoded.encoded
   }
 
-  function close(subscription: Subscription): boolean {
+  function close(subscription: StreamSubscription): boolean {
     if (subscription.mode === 'ended') return false
     subscription.mode = 'ended'
     feeds.leave(subscription.feed, subscription)
-    ofSessions.remove(subscription)
+    sessionStreams.remove(subscription)
     metrics.subscriptionsOpen.dec()
     for (const observer of observers) observer.ended(subscription)
     return true
   }
 
-  function end(subscription: Subscription, error?: unknown) {
+  function end(subscription: StreamSubscription, error?: unknown) {
     if (close(subscription)) subscription.sink.closed(subscription.id, error)
   }
 
-  async function replay(subscription: Subscription, known?: ReadPage) {
+  async function replay(subscription: StreamSubscription, known?: ReadPage) {
     try {
-      for (let bytes = 0, next = known; subscription.mode === 'replaying'; next = undefined) {
+      for (let chars = 0, next = known; subscription.mode === 'replaying'; next = undefined) {
         const { feed, sink } = subscription
         if (subscription.position >= feed.through) {
           subscription.mode = 'live'
@@ -142,11 +148,11 @@ export function createSubscriptions({
           return
         }
         for (const event of page) {
-          bytes += send(subscription, event)
-          if (endsSession(event.type) && concerns(event, subscription.session)) return end(subscription)
-          if (bytes >= replayBytes) break
+          chars += send(subscription, event)
+          if (endsSession(event.type) && isSentTo(event, subscription.session)) return end(subscription)
+          if (chars >= maxReplayChars) break
         }
-        if (bytes >= replayBytes) {
+        if (chars >= maxReplayChars) {
           subscription.mode = 'paused'
           sink.paused(subscription.id)
           return
@@ -161,15 +167,15 @@ export function createSubscriptions({
     }
   }
 
-  async function read({ feed, position }: Subscription): Promise<ReadPage> {
+  async function read({ feed, position }: StreamSubscription): Promise<ReadPage> {
     const { through } = feed
     return { page: await replayWindow.read(feed.conversationId, position), through }
   }
 
-  /** Sends one event of a replay if it is for the reader; its length. */
-  function send(subscription: Subscription, event: LogEvent): number {
+  /** Sends an event of a replay, or skips it. Returns the number of characters sent. */
+  function send(subscription: StreamSubscription, event: LogEvent): number {
     subscription.position = event.sequence
-    if (!concerns(event, subscription.session)) {
+    if (!isSentTo(event, subscription.session)) {
       subscription.sink.advanced([subscription.id], event.sequence)
       return 0
     }
@@ -179,29 +185,29 @@ export function createSubscriptions({
     return encoded.json.length
   }
 
-  function deliver(feed: Feed<Subscription>, event: LogEvent) {
-    const readers = new Map<SubscriptionSink, { heard: number[]; passed: number[] }>()
-    const ended: Subscription[] = []
+  function deliver(feed: Feed<StreamSubscription>, event: LogEvent) {
+    const readers = new Map<SubscriptionSink, { receiving: number[]; skipping: number[] }>()
+    const ended: StreamSubscription[] = []
     let epoch = ''
     for (const subscription of feed.members) {
-      // A position may be ahead of the feed for a moment, when it was given out by another process.
+      // Another process may have given out a position that is ahead of this feed.
       if (subscription.mode !== 'live' || subscription.isHeld || event.sequence <= subscription.position) continue
       subscription.position = event.sequence
       epoch = subscription.epoch
       let group = readers.get(subscription.sink)
       if (!group) {
-        group = { heard: [], passed: [] }
+        group = { receiving: [], skipping: [] }
         readers.set(subscription.sink, group)
       }
-      if (!concerns(event, subscription.session)) group.passed.push(subscription.id)
+      if (!isSentTo(event, subscription.session)) group.skipping.push(subscription.id)
       else {
-        group.heard.push(subscription.id)
+        group.receiving.push(subscription.id)
         if (endsSession(event.type)) ended.push(subscription)
       }
     }
-    for (const [sink, { heard, passed }] of readers) {
-      if (heard.length > 0) sink.event(heard, encode(event, epoch))
-      if (passed.length > 0) sink.advanced(passed, event.sequence)
+    for (const [sink, { receiving, skipping }] of readers) {
+      if (receiving.length > 0) sink.event(receiving, encode(event, epoch))
+      if (skipping.length > 0) sink.advanced(skipping, event.sequence)
     }
     for (const subscription of ended) end(subscription)
   }
@@ -209,14 +215,14 @@ export function createSubscriptions({
   bus.on('appended', feeds.appended)
   bus.on('advanced', (conversationId, { sequence }) => feeds.advanced(conversationId, sequence))
   bus.on('gap', () => {
-    feeds.check().catch((error: Error) => logger.warn({ reason: error.name }, 'check for missed events failed'))
+    feeds.check().catch((error: Error) => logger.warn({ reason: error.name }, 'check of event logs failed; will retry'))
   })
 
   return {
-    ...ofSessions,
+    ...sessionStreams,
 
     async open({ id, sink, session, epoch, start }) {
-      const subscription: Subscription = {
+      const subscription: StreamSubscription = {
         id,
         sink,
         session,
@@ -230,22 +236,22 @@ export function createSubscriptions({
       }
       const feed = await feeds.join(session.conversationId, subscription)
       subscription.feed = feed
-      ofSessions.add(subscription)
+      sessionStreams.add(subscription)
       metrics.subscriptionsOpen.inc()
       try {
         for (const observer of observers) observer.opened(subscription)
         const { through } = feed
-        const verdict = await replayWindow.judge(session.conversationId, { epoch, head: through, start })
-        if (verdict.state === 'ready') {
-          subscription.position = verdict.sequence
-          sink.opened(id, session, { epoch, sequence: verdict.sequence })
+        const decision = await replayWindow.resolveStart(session.conversationId, { epoch, head: through, start })
+        if (decision.state === 'ready') {
+          subscription.position = decision.sequence
+          sink.opened(id, session, { epoch, sequence: decision.sequence })
           subscription.isOpen = true
           subscription.ending?.(subscription)
-          void replay(subscription, verdict.page && { page: verdict.page, through })
+          void replay(subscription, decision.page && { page: decision.page, through })
         } else {
-          metrics.streamResets.inc({ reason: verdict.reason })
+          metrics.streamResets.inc({ reason: decision.reason })
           sink.opened(id, session, { epoch, sequence: feed.through })
-          sink.event([id], resetRequired(epoch, feed.through, verdict))
+          sink.event([id], resetRequired(epoch, feed.through, decision))
           end(subscription)
         }
       } catch (error) {
