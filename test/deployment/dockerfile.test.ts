@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { readDockerfile } from './image.ts'
 import { partNames, parts } from './settings.ts'
 
-// What it makes is looked at by `npm run test:images`.
+// What it makes is looked at by `npm test -- --config test/deployment/vitest.config.ts`.
 describe('the Dockerfile', () => {
   it('has no fault that a linter finds', async () => {
     expect(validate(await readDockerfile())).toEqual([])
