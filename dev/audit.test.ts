@@ -17,6 +17,9 @@ it.each([
   expect(classifyReport(JSON.stringify(report)).outcome).toBe(outcome)
 })
 
-it.each(['', 'npm error audit endpoint returned an error', '[]'])('reports unknown for an unreadable report: %j', (text) => {
-  expect(classifyReport(text)).toMatchObject({ outcome: 'unknown', summary: expect.stringContaining('NOT AUDITED') })
-})
+it.each(['', 'npm error audit endpoint returned an error', '[]'])(
+  'reports unknown for an unreadable report: %j',
+  (text) => {
+    expect(classifyReport(text)).toMatchObject({ outcome: 'unknown', summary: expect.stringContaining('NOT AUDITED') })
+  },
+)

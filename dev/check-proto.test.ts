@@ -58,7 +58,10 @@ describe('checkProto', () => {
     release()
     write({ [protoFile]: proto(changed) })
     generate()
-    expect(check()).toEqual({ ok: false, output: expect.stringContaining('failed buf breaking against proto/released') })
+    expect(check()).toEqual({
+      ok: false,
+      output: expect.stringContaining('failed buf breaking against proto/released'),
+    })
     release()
     expect(check().ok).toBe(true)
   })

@@ -165,5 +165,6 @@ async function takeScreenshot(browser: Browser, name: string, view: View) {
 }
 
 const browser = await launchChromium()
-for (const [name, view] of Object.entries(views)) if (takesAll || view.isForDocs) await takeScreenshot(browser, name, view)
+for (const [name, view] of Object.entries(views))
+  if (takesAll || view.isForDocs) await takeScreenshot(browser, name, view)
 await browser.close()
