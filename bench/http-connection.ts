@@ -6,9 +6,9 @@ export interface HttpAnswer {
   body: string
 }
 
-/** One connection that is kept, for one request at a time: the load must cost less than what it measures. */
+/** A keep-alive connection for one request at a time. Minimal, so that the load costs little. */
 export interface HttpConnection {
-  /** Errors: when the connection ends, or the answer has no length. */
+  /** Rejects if the connection closes or the response has no length. */
   send(method: string, path: string, headers: Record<string, string>, body?: string): Promise<HttpAnswer>
   close(): void
 }
@@ -28,7 +28,7 @@ export async function openConnection(port: number): Promise<HttpConnection> {
     const head = received.toString('latin1', 0, bodyAt)
     const status = Number(head.slice(9, 12))
     const length = status === 204 ? '0' : /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
-    if (length === undefined) return fail(new Error('an answer without its length'))
+    if (length === undefined) return fail(new Error('response without content-length'))
     const end = bodyAt + Number(length)
     if (received.length < end) return
     const answer = { status, body: received.toString('utf8', bodyAt, end) }

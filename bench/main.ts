@@ -1,4 +1,4 @@
-// `npm run bench -- <part>`: measures the service beside its peers, on this machine, in one run.
+// `npm run bench -- <part>`: compares the service with its peers on this machine.
 import { rm } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { machineFacts } from './machine.ts'
@@ -38,8 +38,8 @@ async function main(): Promise<void> {
     quick: values.quick,
     full: values.full,
     only: values.only?.split(',') ?? [],
-    ...(values.profile === undefined ? {} : { profile: values.profile }),
-    say: (line) => console.error(line),
+    profile: values.profile,
+    log: (line) => console.error(line),
   })
   if (values.json) console.log(JSON.stringify({ part: positionals[0], machine: Object.fromEntries(facts), tables }))
   else if (values.markdown) {
@@ -53,7 +53,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 
 async function tidyUp(): Promise<void> {
   await stopAll()
-  // An engine that has been told to stop may still be writing there.
+  // A stopping engine may still write there.
   for (const folder of scratchFolders) await rm(folder, { recursive: true, force: true, maxRetries: 10 })
 }
 

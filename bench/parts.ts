@@ -1,24 +1,24 @@
 import type { Table } from './table.ts'
 
 export interface PartOptions {
-  /** How often each contender takes its turn. */
+  /** Number of rounds per contender. */
   rounds: number
-  /** A shorter run with the same steps, to see whether it works. */
+  /** A shorter run with the same steps. */
   quick: boolean
-  /** A longer run, where a step has a longer form. */
+  /** A longer run, for steps with a longer form. */
   full: boolean
   /** Names of steps or contenders; empty for all. */
   only: string[]
-  /** Folder for the CPU profiles of our own processes. */
+  /** Folder for CPU profiles of the service's processes. */
   profile?: string
-  /** Tells whoever watches how far it is. */
-  say: (line: string) => void
+  /** Logs progress. */
+  log: (line: string) => void
 }
 
-/** One part of the bench: starts what it needs, measures in rounds, gives its tables back. */
+/** One part of the bench: starts its processes, measures in rounds and returns its tables. */
 export type Part = (options: PartOptions) => Promise<Table[]>
 
-/** By name, loaded when it is asked for. */
+/** Parts by name, loaded on demand. */
 export const parts: Record<string, () => Promise<Part>> = {
   send: async () => (await import('./send/part.ts')).sendPart,
   latency: async () => (await import('./latency/part.ts')).latencyPart,

@@ -4,15 +4,15 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-/** What is measured beside us, fetched when it is first needed: nobody who builds or runs the service needs it. */
+/** Packages of the peers, installed on first use. The service itself does not need them. */
 const versions = { bullmq: '6.7.0', agenda: '6.2.6', '@agendajs/mongo-backend': '4.0.3' }
 const folder = join(import.meta.dirname, '../.cache/bench')
 const wanted = `${JSON.stringify({ private: true, dependencies: versions }, null, 2)}\n`
 const run = promisify(execFile)
 
 /**
- * Sees to it that the peers' packages are there, in `.cache/bench`; what they share with us (ioredis, mongodb) is our own.
- * Errors: says why they cannot be had.
+ * Installs the peers' packages in `.cache/bench`. Shared dependencies (ioredis, mongodb) come from the project.
+ * Throws if they cannot be installed.
  */
 export async function installPeers(): Promise<void> {
   const manifest = join(folder, 'package.json')
@@ -26,14 +26,14 @@ export async function installPeers(): Promise<void> {
   await writeFile(join(folder, 'installed'), wanted)
 }
 
-/** A peer's package, loaded from there. */
+/** Loads a peer's package. */
 export function requirePeer<Package>(name: keyof typeof versions): Package {
   return createRequire(join(folder, 'package.json'))(name) as Package
 }
 
 export const peerVersion = (name: keyof typeof versions): string => versions[name]
 
-/** The version line of a program, or undefined where there is none. */
+/** The version of a program, or undefined if it is not installed. */
 export async function programVersion(program: string): Promise<string | undefined> {
   return run(program, ['--version']).then(
     ({ stdout }) => stdout.trim(),

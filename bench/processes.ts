@@ -7,11 +7,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 const root = join(import.meta.dirname, '..')
 const readyWithinMs = 30_000
 const stopWithinMs = 10_000
-const lookEveryMs = 50
-/** What a process gets of this environment: no setting of the service from somebody's shell. */
+const pollMs = 50
+/** Inherited environment variables. Settings of the service in the shell are not inherited. */
 const inherited = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'TZ']
 
-/** Of this environment, what a process is given. */
+/** The inherited environment of started processes. */
 export const environment = (): Record<string, string> =>
   Object.fromEntries(inherited.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
 
@@ -19,14 +19,14 @@ export interface Running {
   pid: number
   kill(signal: NodeJS.Signals): void
   exited: Promise<unknown>
-  /** SIGTERM, and SIGKILL where that is not enough. */
+  /** Sends SIGTERM, then SIGKILL after a timeout. */
   stop(): Promise<void>
 }
 
-/** A process of the bench's own that does what it is told, one thing at a time. */
-export interface Obedient extends Running {
-  /** Errors: what it answered instead. */
-  tell<Answer>(command: object): Promise<Answer>
+/** A bench process that executes commands one at a time. */
+export interface CommandProcess extends Running {
+  /** Rejects with the error of the process. */
+  call<Answer>(command: object): Promise<Answer>
 }
 
 const running = new Set<Running>()
@@ -35,7 +35,7 @@ process.once('exit', () => {
   for (const each of running) each.kill('SIGKILL')
 })
 
-/** Ends whatever still runs. */
+/** Stops all running processes. */
 export async function stopAll(): Promise<void> {
   await Promise.all([...running].map((each) => each.stop()))
 }
@@ -48,7 +48,7 @@ interface NodeSpec {
   nodeArgs?: string[]
 }
 
-/** A part of the service, as an operator would start it. It has started once `readyUrl` answers 200. */
+/** Starts a process of the service. Resolves when `readyUrl` returns 200. */
 export async function startPart(spec: NodeSpec & { readyUrl: string }): Promise<Running> {
   const guard = join(root, 'test/support/end-with-parent.ts')
   const args = [...(spec.nodeArgs ?? []), '--import', guard, join(root, spec.entry), ...(spec.args ?? [])]
@@ -61,8 +61,8 @@ export async function startPart(spec: NodeSpec & { readyUrl: string }): Promise<
   return child
 }
 
-/** A process of the bench, told what to do by messages. It has started once it says so. */
-export async function startObedient(spec: NodeSpec): Promise<Obedient> {
+/** Starts a bench process that takes commands by IPC. Resolves when it is ready. */
+export async function startCommandProcess(spec: NodeSpec): Promise<CommandProcess> {
   const args = [...(spec.nodeArgs ?? []), join(root, spec.entry), ...(spec.args ?? [])]
   const child = launch(process.execPath, args, ['ignore', 'ignore', 'inherit', 'ipc'], spec)
   let ready = false
@@ -72,7 +72,7 @@ export async function startObedient(spec: NodeSpec): Promise<Obedient> {
   await untilReady(child, spec.entry, async () => ready)
   return {
     ...child,
-    async tell<Answer>(command: object) {
+    async call<Answer>(command: object) {
       child.process.send(command)
       const [message] = (await Promise.race([
         once(child.process, 'message'),
@@ -84,14 +84,14 @@ export async function startObedient(spec: NodeSpec): Promise<Obedient> {
   }
 }
 
-/** Any other program. It has started once something listens on the port. */
+/** Starts another program. Resolves when it listens on the port. */
 export async function startProgram(program: string, args: string[], port: number): Promise<Running> {
   const child = launch(program, args, ['ignore', 'ignore', 'inherit'])
   await untilReady(child, program, () => answersAt(port))
   return child
 }
 
-/** A port that nothing listens on now. */
+/** A free port. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -138,7 +138,7 @@ async function untilReady(child: Running, name: string, isReady: () => Promise<b
   const deadline = performance.now() + readyWithinMs
   while (!ended && performance.now() < deadline) {
     if (await isReady()) return
-    await delay(lookEveryMs)
+    await delay(pollMs)
   }
   child.kill('SIGKILL')
   throw new Error(`${name} ${ended ? 'ended before it was ready' : 'was not ready in time'}`)

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { freePort, type Running, startPart } from './processes.ts'
 import { scratchFolder } from './workspace.ts'
 
-/** A core with its embedded engine, on a data folder of its own or one that it shares. */
+/** A core with its embedded engine, on its own or a shared data folder. */
 export interface BenchCore {
   running: Running
   url: string
   dataDir: string
-  /** What every part beside it is started with. */
+  /** Environment for other processes of the same deployment. */
   env: Record<string, string>
   mongodbUri: string
 }
@@ -24,7 +24,7 @@ interface StartOptions {
   env?: Record<string, string>
 }
 
-/** A core with an empty data folder, or one more on the folder of another core. */
+/** Starts a core on an empty data folder, or on the folder of another core. */
 export async function startCore({
   profile,
   env = {},
@@ -44,7 +44,7 @@ export async function startCore({
   return { running, url, dataDir, env: shared, mongodbUri }
 }
 
-/** A gateway before one core, with its rate limits out of the way. */
+/** Starts a gateway for one core, with very high rate limits. */
 export async function startGateway(core: BenchCore, { profile, env = {} }: StartOptions = {}): Promise<BenchGateway> {
   const port = await freePort()
   const running = await startPart({

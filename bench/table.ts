@@ -1,14 +1,14 @@
-/** What several rounds measured of one thing. */
+/** One figure of several rounds. */
 export interface Cell {
   values: number[]
   unit: string
   /** Digits after the point. */
   digits?: number
-  /** In place of a number: why there is none. */
+  /** Shown instead of a number if there is none. */
   missing?: string
 }
 
-/** A figure of each of these measurements. */
+/** Builds a cell from one figure of each measurement. */
 export function cellOf<Measurement>(
   measurements: Measurement[],
   figure: (measurement: Measurement, round: number) => number,
@@ -29,7 +29,7 @@ export function median(values: number[]): number {
   return quantile(values, 0.5)
 }
 
-/** By linear interpolation; NaN of nothing. */
+/** By linear interpolation. NaN without values. */
 export function quantile(values: number[], fraction: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   const place = (sorted.length - 1) * fraction
@@ -38,7 +38,7 @@ export function quantile(values: number[], fraction: number): number {
   return below + (above - below) * (place - Math.floor(place))
 }
 
-/** The median, and behind it the least and the most where there were several rounds. */
+/** The median, followed by minimum and maximum if there were several rounds. */
 export function cellText({ values, unit, digits = 0, missing }: Cell): string {
   if (values.length === 0) return missing ?? 'not measured'
   const number = (value: number) =>

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 
-/** Linux counts processor time in hundredths of a second. */
+/** Linux counts CPU time in hundredths of a second. */
 const ticksPerSecond = 100
 const pageBytes = 4096
 
@@ -9,7 +9,7 @@ export interface Usage {
   residentMb: number
 }
 
-/** What processes and their descendants use, their ended children not counted. */
+/** CPU time and memory of processes and their descendants, without ended children. */
 export async function usageOf(pids: number[]): Promise<Usage> {
   const all = new Map(
     (await Promise.all((await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(readStat))).flatMap((stat) =>
@@ -33,7 +33,7 @@ interface Stat {
 async function readStat(pid: string): Promise<Stat | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
   if (text === undefined) return undefined
-  // The name, which may hold anything, ends with the last bracket (proc(5)).
+  // The name can contain any character and ends with the last bracket (proc(5)).
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const [, parent, ...rest] = fields
   return {

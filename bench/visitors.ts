@@ -16,7 +16,7 @@ const atOnce = 16
 export const pageHeaders = page
 export const eventsPath = `${widget}/events`
 
-/** So many visitors of the demo's installation. Errors: the gateway's answer. */
+/** Creates visitors of the demo installation. Throws on an unexpected status. */
 export async function createVisitors(port: number, count: number): Promise<BenchVisitor[]> {
   const visitors: BenchVisitor[] = []
   let begun = 0
@@ -43,7 +43,7 @@ export async function createVisitors(port: number, count: number): Promise<Bench
 
 const text = 'Do you ship to Graz? I would like to have it there by Friday.'
 
-/** One message, under a new operation; resolves once it is acknowledged. Errors: any other answer. */
+/** Sends one message as a new operation. Throws if the status is not 202. */
 export async function sendMessage(connection: HttpConnection, { accessGrant }: BenchVisitor): Promise<void> {
   const operation = randomUUID()
   const headers = { ...page, ...json, Authorization: `Bearer ${accessGrant}`, 'Idempotency-Key': operation }
@@ -57,7 +57,7 @@ export interface HistoryPage {
   lastSequence: number
 }
 
-/** A page of the history; `query` as the route takes it. Errors: any other answer. */
+/** Reads a page of the history. Throws if the status is not 200. */
 export async function readHistory(
   connection: HttpConnection,
   { accessGrant }: BenchVisitor,

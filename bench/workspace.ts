@@ -2,7 +2,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Gone at the end of the run. */
+/** Removed at the end of the run. */
 export const scratchFolders: string[] = []
 
 export async function scratchFolder(name: string): Promise<string> {

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
-/** Where the built console is: `index.html` and, under names that change with their content, what it loads. */
+/** Folder of the built console: `index.html` and its assets, whose names contain a content hash. */
 export const consoleDist = join(folder, 'dist')
 
 export interface BuiltFile {
@@ -14,15 +14,15 @@ export interface BuiltFile {
   gzipBytes: number
 }
 
-/** How long the files of earlier builds stay for pages that are open, in milliseconds. */
+/** How long assets of earlier builds are kept for pages that are still open, in milliseconds. */
 const keepMs = 24 * 3_600_000
 
 /**
- * Builds the console into `dist`. The assets are there before the page that names them, and those of earlier builds stay a
- * day, so that a page that is open, or is being loaded, finds what it asks for.
+ * Builds the console into `dist`. Copies the assets before the page that refers to them, and keeps
+ * assets of earlier builds for a day, so that open pages can still load them.
  */
 export async function buildConsole(): Promise<BuiltFile[]> {
-  // Only here: whoever finds everything built does not wait for the tools.
+  // Imported lazily: callers with an up-to-date build do not load the build tools.
   const [{ build }, { default: viteConfig }] = await Promise.all([import('vite'), import('./vite.config.ts')])
   const outDir = await mkdtemp(join(folder, '.dist-'))
   try {
@@ -42,12 +42,12 @@ export async function buildConsole(): Promise<BuiltFile[]> {
   }
 }
 
-/** Builds only where there is need. Answers what was built. */
+/** Builds only if a source has changed. Returns the built files. */
 export async function buildConsoleIfStale(): Promise<BuiltFile[]> {
   return (await isConsoleStale()) ? buildConsole() : []
 }
 
-/** Whether the page is missing or older than a source. */
+/** Returns true if the built page is missing or older than a source. */
 export async function isConsoleStale(): Promise<boolean> {
   const gen = '../proto/gen/service'
   const [sources, contracts, widget] = await Promise.all(

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { InlineConfig } from 'vite'
 
-/** The console's pages, all under `/console/`. No file of it holds an inline script or style. */
+/** Build of the console under `/console/`. The output has no inline scripts or styles. */
 const config: InlineConfig = {
   root: fileURLToPath(new URL('.', import.meta.url)),
   configFile: false,
@@ -11,7 +11,7 @@ const config: InlineConfig = {
   build: {
     target: 'es2022',
     cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
-    // A `data:` URL would need a wider policy.
+    // The content security policy does not allow `data:` URLs.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,

@@ -1,25 +1,25 @@
-// Asks the registry for known weaknesses of what is deployed: `npm run audit`. With `--required` it is a failure when the
-// registry does not say.
+// Checks the deployed dependencies for known vulnerabilities: `npm run audit`.
+// With `--required`, fails if the registry does not respond.
 import { spawnSync } from 'node:child_process'
 
 interface Report {
-  /** Undefined: the registry did not say. */
+  /** Undefined if the registry did not respond. */
   metadata?: { vulnerabilities: Record<string, number> }
   vulnerabilities?: Record<string, { severity: string; isDirect: boolean; range: string }>
   message?: string
 }
 
-export type Verdict = { outcome: 'clean' | 'weak' | 'unknown'; says: string }
+export type AuditResult = { outcome: 'clean' | 'vulnerable' | 'unknown'; summary: string }
 
-/** What a report of `npm audit --json` comes to. */
-export function verdictOf(text: string): Verdict {
+/** Classifies a report of `npm audit --json`. */
+export function classifyReport(text: string): AuditResult {
   const { metadata, vulnerabilities = {}, message } = readReport(text)
   if (metadata === undefined) {
-    return { outcome: 'unknown', says: `NOT AUDITED: the registry did not say (${message ?? 'no answer'}).` }
+    return { outcome: 'unknown', summary: `NOT AUDITED: the registry did not respond (${message ?? 'no response'}).` }
   }
   const found = Object.entries(vulnerabilities).map(([name, { severity, range }]) => `  ${name} ${range}: ${severity}`)
-  if (found.length === 0) return { outcome: 'clean', says: 'No known weakness in what is deployed.' }
-  return { outcome: 'weak', says: ['Known weaknesses in what is deployed:', ...found].join('\n') }
+  if (found.length === 0) return { outcome: 'clean', summary: 'No known vulnerabilities in production dependencies.' }
+  return { outcome: 'vulnerable', summary: ['Known vulnerabilities in production dependencies:', ...found].join('\n') }
 }
 
 function readReport(text: string): Report {
@@ -32,8 +32,8 @@ function readReport(text: string): Report {
 
 if (import.meta.main) {
   const { stdout } = spawnSync('npm', ['audit', '--omit=dev', '--json'], { encoding: 'utf8', timeout: 120_000 })
-  const { outcome, says } = verdictOf(stdout ?? '')
-  console.log(says)
-  const failed = outcome === 'weak' || (outcome === 'unknown' && process.argv.includes('--required'))
+  const { outcome, summary } = classifyReport(stdout ?? '')
+  console.log(summary)
+  const failed = outcome === 'vulnerable' || (outcome === 'unknown' && process.argv.includes('--required'))
   process.exit(failed ? 1 : 0)
 }

@@ -27,7 +27,7 @@ const release = () => execFileSync('buf', ['build', '-o', 'proto/released.binpb'
 const check = () => {
   const lines: string[] = []
   const ok = checkProto(root, (line) => lines.push(line))
-  return { ok, said: lines.join('\n') }
+  return { ok, output: lines.join('\n') }
 }
 
 beforeEach(() => {
@@ -38,42 +38,45 @@ beforeEach(() => {
 
 afterEach(() => rmSync(root, { recursive: true }))
 
-describe('the contract check', () => {
-  it('passes before the first release, and says that there is nothing to compare with', () => {
-    expect(check()).toEqual({ ok: true, said: expect.stringContaining('nothing to compare with') })
+describe('checkProto', () => {
+  it('passes before the first release and skips the comparison', () => {
+    expect(check()).toEqual({ ok: true, output: expect.stringContaining('nothing to compare with') })
   })
 
-  it('passes a field that is added since the release', () => {
+  it('passes if a field was added since the release', () => {
     release()
     write({ [protoFile]: proto('string text = 1;\n  string title = 2;') })
     generate()
-    expect(check()).toEqual({ ok: true, said: expect.stringContaining('ok     buf breaking') })
+    expect(check()).toEqual({ ok: true, output: expect.stringContaining('ok     buf breaking') })
   })
 
   it.each([
-    ['a field that changes its type', 'int32 text = 1;'],
-    ['a field that is gone', 'string title = 2;'],
-    ['a field that has another name', 'string words = 1;'],
-  ])('fails on %s, until it is released', (_, changed) => {
+    ['a changed field type', 'int32 text = 1;'],
+    ['a removed field', 'string title = 2;'],
+    ['a renamed field', 'string words = 1;'],
+  ])('fails on %s until the next release', (_, changed) => {
     release()
     write({ [protoFile]: proto(changed) })
     generate()
-    expect(check()).toEqual({ ok: false, said: expect.stringContaining('failed buf breaking against proto/released') })
+    expect(check()).toEqual({
+      ok: false,
+      output: expect.stringContaining('failed buf breaking against proto/released'),
+    })
     release()
     expect(check().ok).toBe(true)
   })
 
-  it('fails on generated code that was not renewed, changed by hand or left over', () => {
+  it('fails on stale or leftover generated code', () => {
     write({ [protoFile]: proto('string text = 1;\n  string title = 2;') })
-    expect(check()).toEqual({ ok: false, said: expect.stringContaining('note_pb.js') })
+    expect(check()).toEqual({ ok: false, output: expect.stringContaining('note_pb.js') })
     generate()
     write({ 'proto/gen/note/v1/old_pb.js': '' })
-    expect(check()).toEqual({ ok: false, said: expect.stringContaining('Not current: note/v1/old_pb.js') })
+    expect(check()).toEqual({ ok: false, output: expect.stringContaining('Not current: note/v1/old_pb.js') })
   })
 
-  it('fails on a proto that the linter refuses', () => {
+  it('fails on a lint error', () => {
     write({ [protoFile]: proto('string badName = 1;') })
     generate()
-    expect(check()).toEqual({ ok: false, said: expect.stringContaining('failed buf lint') })
+    expect(check()).toEqual({ ok: false, output: expect.stringContaining('failed buf lint') })
   })
 })

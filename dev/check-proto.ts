@@ -1,7 +1,7 @@
 /**
- * Checks the internal contract: `npm run proto:check`.
- * The generated code is current, the protos pass the linter, and nothing in them breaks callers of the last release, whose
- * protos `npm run proto:release` keeps in proto/released.binpb.
+ * Checks the internal contract: `npm run proto -- check`.
+ * The generated code must be current, the protos must pass the linter, and no change may break callers
+ * of the last release. `npm run proto -- release` stores the protos of a release in proto/released.binpb.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -14,8 +14,8 @@ const released = 'proto/released.binpb'
 type Outcome = { ok: boolean; output: string }
 
 /**
- * Runs the three checks in a project's folder, telling each by `log`.
- * @returns whether all hold
+ * Runs the three checks in a project folder and logs each result.
+ * @returns true if all checks pass
  */
 export const checkProto = (root: string, log: (line: string) => void): boolean => {
   const checks: [string, () => Outcome][] = [
@@ -41,7 +41,7 @@ const generatedIsCurrent = (root: string): Outcome => {
     const [fresh, committed] = [filesIn(join(out, generated)), filesIn(join(root, generated))]
     const names = [...new Set([...fresh.keys(), ...committed.keys()])].sort()
     const stale = names.filter((name) => fresh.get(name) !== committed.get(name))
-    const output = `Not current: ${stale.join(', ')}.\nRun npm run proto:generate and commit what it makes.`
+    const output = `Not current: ${stale.join(', ')}.\nRun npm run proto -- generate and commit the result.`
     return { ok: stale.length === 0, output }
   } finally {
     rmSync(out, { recursive: true })
@@ -50,7 +50,7 @@ const generatedIsCurrent = (root: string): Outcome => {
 
 const breakingCheck = (root: string, log: (line: string) => void): [string, () => Outcome][] => {
   if (!existsSync(join(root, released))) {
-    log(`       buf breaking: nothing to compare with (${released} is not there)`)
+    log(`       buf breaking: nothing to compare with (${released} does not exist)`)
     return []
   }
   return [[`buf breaking against ${released}`, () => buf(root, ['breaking', '--against', released])]]

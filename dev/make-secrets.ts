@@ -1,6 +1,6 @@
 /**
- * Makes every secret of an installation, a file for each part, for its owner only: `npm run secrets -- [folder]`. Files that
- * are there are never written over, since what is in them signs and encrypts what the database holds.
+ * Creates all secrets of a deployment, one file per process, readable by the owner only:
+ * `npm run secrets -- [folder]`. Never overwrites existing files, because their keys protect stored data.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -23,9 +23,9 @@ const files: Record<string, Record<string, string>> = {
   'core.env': { SECRET_KEYS: secretKeys, WORKSPACE_SESSION_SECRET: random(32) },
   'gateway.env': { CORE_TOKEN: await issue({ subject: 'gateway', scopes: ['visitors:act'] }) },
   'delivery.env': { DELIVERY_TOKEN: await issue({ subject: 'delivery', scopes: ['deliveries:work'] }) },
-  // For the administration command, and for curl: the token stays out of the list of processes and the shell's history.
+  // For the administration command and curl. A file keeps the token out of the process list and shell history.
   'operator.env': { SERVICE_TOKEN: operatorToken },
-  // The rest of compose.yaml: its database, and the core's way there.
+  // For compose.yaml: its database and the core's connection to it.
   'mongodb.env': {
     MONGODB_KEYFILE: randomBytes(256).toString('base64'),
     MONGO_INITDB_ROOT_USERNAME: 'root',
@@ -49,7 +49,7 @@ try {
   for (const [name, text] of texts) await writeFile(join(folder, name), text, { mode: 0o600, flag: 'wx' })
 } catch (error) {
   if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  console.error(`${folder} has secrets already, and they stay as they are`)
+  console.error(`${folder} already has secrets; they were not changed`)
   process.exit(1)
 }
-console.log(`The secrets are in ${folder}, for you alone.`)
+console.log(`Secrets written to ${folder}, readable by you only.`)

@@ -1,6 +1,6 @@
-// Prints the longest task on the page's main thread while the widget loads, opens and shows a long history, on a CPU slowed four
-// times: `npm run measure:mount`. Above 50 ms a visitor feels it. What is counted is the thread's own time, so that other work on
-// the machine does not show.
+// Prints the longest main-thread task while the widget loads, opens and shows a long history, with 4x CPU
+// throttling: `npm run bench -- mount`. Fails above 50 ms. Counts thread time only, so that other load on the
+// machine does not distort the result.
 import { launchChromium } from '../test/support/chromium.ts'
 import { openWidgetPage } from '../test/support/widget-page.ts'
 import { startScenarioServer } from '../widget/test/scenario-server.ts'
@@ -16,7 +16,7 @@ interface TraceEvent {
   /** Microseconds. */
   ts: number
   dur?: number
-  /** Microseconds of the thread's own time. */
+  /** Thread time in microseconds. */
   tdur?: number
   args: { name?: string }
 }
@@ -37,7 +37,7 @@ for (let round = 0; round < rounds; round += 1) {
     await page.waitForTimeout(300)
     found[name]!.push(longestTaskMs(JSON.parse(String(await browser.stopTracing())).traceEvents))
   }
-  // By the page's own calls: a test's mouse and waiting cost the page work that no visitor causes.
+  // Clicks by script, because simulated input and polling add work that no visitor causes.
   const open = () =>
     page.evaluate(`new Promise((resolve) => {
       addEventListener('service-widget:ready', ({ detail }) => detail.widget.on('messages.changed', resolve))
@@ -59,7 +59,7 @@ for (let round = 0; round < rounds; round += 1) {
 await browser.close()
 await gateway.close()
 
-console.log(`Longest task in ms, ${rounds} rounds, CPU slowed ${slowdown} times`)
+console.log(`Longest task in ms, ${rounds} rounds, ${slowdown}x CPU throttling`)
 for (const [name, worst] of Object.entries(found))
   console.log(`${name.padEnd(28)}${worst.map((ms) => ms.toFixed(0).padStart(5)).join('')}`)
 if (Object.values(found).some((worst) => worst.sort((a, b) => a - b)[rounds >> 1]! > limitMs)) process.exitCode = 1
@@ -70,7 +70,7 @@ function longestTaskMs(events: TraceEvent[]): number {
     ({ name, pid, tid }) =>
       name === 'ThreadControllerImpl::RunTask' && mains.some((main) => main.pid === pid && main.tid === tid),
   )
-  // Leaving the page before is no work of the widget's.
+  // Excludes the task that unloads the previous page.
   const commits = events.filter(({ name }) => name === 'CommitLoad')
   const own = tasks.filter((task) => !commits.some(({ ts }) => ts >= task.ts && ts <= task.ts + (task.dur ?? 0)))
   return Math.max(0, ...own.map(({ tdur }) => tdur ?? 0)) / 1_000

@@ -1,6 +1,6 @@
-// Loaded before each npm script's own program, not as a script before it, which npm leaves out under ignore-scripts.
-// Runs on whatever Node the host has, so it keeps to plain old JavaScript.
-// The project's own Node 24 comes from the npm package `node`, whose install script puts it on the PATH of npm scripts.
+// Preloaded by each npm script. A `pre` script would not do, because npm skips those under ignore-scripts.
+// Must run on any Node version, so it uses old JavaScript only.
+// The npm package `node` installs Node 24 and puts it on the PATH of npm scripts.
 'use strict'
 
 const needed = 24
@@ -9,13 +9,13 @@ const found = Number(process.versions.node.split('.')[0])
 if (found < needed) {
   console.error(
     [
-      'Service runs on Node ' + needed + ', and this is Node ' + process.versions.node + '.',
-      'It brings its own Node as the npm package "node", but npm was kept from running that package\'s install script.',
-      'Let it run, then try again:',
+      'This project requires Node ' + needed + '; this is Node ' + process.versions.node + '.',
+      'The npm package "node" provides it, but npm did not run the install script of that package.',
+      'Run it, then try again:',
       '',
       '    npm rebuild node --ignore-scripts=false',
       '',
-      'or use a Node ' + needed + ' of your own.',
+      'Or install Node ' + needed + ' yourself.',
     ].join('\n'),
   )
   process.exit(1)

@@ -1,4 +1,4 @@
-// `npm start`: every part on one machine, in one process, with a demo to play with.
+// `npm start`: all parts in one process, with a demo shop.
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
@@ -26,7 +26,7 @@ import { createDemoSite } from '../widget/demo/server.ts'
 
 const closers: (() => Promise<unknown>)[] = []
 
-/** In the opposite order of the start; each gets its turn, whatever befell the others. */
+/** Closes in reverse order, even if one fails. */
 async function stopAll() {
   for (const close of closers.reverse()) await close().catch((error: Error) => console.error(error.message))
 }
@@ -38,10 +38,10 @@ async function startAll() {
 
   closers.push(await startTracing('service'))
   const built = Promise.all([
-    buildBeside('widget/build.ts', isWidgetStale()),
-    buildBeside('console/build.ts', isConsoleStale()),
+    buildInParallel('widget/build.ts', isWidgetStale()),
+    buildInParallel('console/build.ts', isConsoleStale()),
   ])
-  // Told once everything else is there.
+  // A build error is reported by the await below.
   built.catch(() => {})
   const core = await startCore(coreConfig, logger)
   closers.push(core.stop)
@@ -51,14 +51,14 @@ async function startAll() {
     coreUrl: `http://localhost:${coreConfig.CORE_PORT}`,
     origin: `http://localhost:${DEMO_PORT}`,
   }
-  // Whoever sees any part ready finds the demo there.
+  // Seeded before any part is ready, so that the demo is always complete.
   const { identity, workspaceSession } = await seedDemo(core, coreConfig, addresses)
 
   const coreServer = await serveCore(core.context, { host: coreConfig.CORE_HOST, port: coreConfig.CORE_PORT }).catch(
     portTaken('CORE_PORT'),
   )
   closers.push(coreServer.close)
-  // The console's calls go over HTTP, to the port that has just been opened.
+  // The console's calls use HTTP to this port; the other parts call the core in memory.
   const coreUrl = coreAddress(coreConfig.CORE_HOST, coreServer.port)
   const cores = createCorePool({ cores: [{ url: coreUrl, transport: inMemoryTransport(core.context) }] })
   const deliveryConfig = loadDeliveryConfig()
@@ -90,7 +90,7 @@ async function startAll() {
   ).catch(portTaken('METRICS_PORT'))
   closers.push(async () => metricsServer?.close())
   await built
-  const agentCommand = answerCommand(addresses.coreUrl, coreConfig.DATA_DIR)
+  const agentCommand = replyCommand(addresses.coreUrl, coreConfig.DATA_DIR)
   const { gatewayUrl } = addresses
   const demo = await createDemoSite({ gatewayUrl, siteKey: demoIds.siteKey, identity, agentCommand })
   closers.push(() => closeServer(demo))
@@ -99,19 +99,19 @@ async function startAll() {
   printGuide({ ...addresses, dataDir: coreConfig.DATA_DIR, agentCommand, signInCommand })
 }
 
-/** In a process of its own, so that the parts start meanwhile. */
-async function buildBeside(script: string, isStale: Promise<boolean>): Promise<void> {
+/** Builds in a separate process, so that the parts start in parallel. */
+async function buildInParallel(script: string, isStale: Promise<boolean>): Promise<void> {
   if (await isStale) await promisify(execFile)(process.execPath, [join(import.meta.dirname, script)])
 }
 
-/** Answers the latest conversation. The token is read from a file, so that it stands in no page and in no shell's history. */
-function answerCommand(coreUrl: string, dataDir: string): string {
+/** A command that replies to the latest conversation. Reads the token from a file to keep it out of pages and shell history. */
+function replyCommand(coreUrl: string, dataDir: string): string {
   const service = `${coreUrl}/service.messaging.v1.MessagingService`
   const json = "-H 'Content-Type: application/json'"
   return `curl -K ${dataDir}/agent.curl ${service}/SendAgentMessage ${json} -d '{"conversationId":"'$(curl -sK ${dataDir}/agent.curl ${service}/ListConversations ${json} -d '{"limit":1}' | grep -o 'cnv_[a-z0-9]*' | head -n 1)'","clientOperationId":"'$(date +%s)'","body":"Hello, how can I help?","agent":{"displayName":"Ada"}}'`
 }
 
-/** Prints the demo operator's workspace session, to be pasted into the console's sign-in. */
+/** A command that prints the demo operator's workspace session for the console's sign-in. */
 const sessionCommand = (dataDir: string) => `grep -o 'eyJ[^"]*' ${dataDir}/workspace.curl`
 
 function printGuide({
@@ -127,14 +127,14 @@ function printGuide({
   origin: string
   dataDir: string
   agentCommand: string
-  /** Left out where the demo cannot sign workspace sessions. */
+  /** Undefined if the demo cannot sign workspace sessions. */
   signInCommand: string | undefined
 }) {
   const signIn = signInCommand
     ? `Sign in to the console with the workspace session that this prints:
 
   ${signInCommand}`
-    : 'Sign in to the console with a workspace session of the issuer that you have set.'
+    : 'Sign in to the console with a workspace session of the configured issuer.'
   console.log(`
 Service is ready.
 
@@ -154,7 +154,7 @@ Ctrl-C stops everything.
 `)
 }
 
-/** Where this process reaches its own core. */
+/** The URL at which this process reaches its own core. */
 function coreAddress(host: string, port: number): string {
   const everywhere = ['', '::', '0.0.0.0'].includes(host)
   return `http://${everywhere ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}`
@@ -173,11 +173,11 @@ function closeServer(server: Server) {
 function portTaken(setting: string) {
   return (error: NodeJS.ErrnoException): never => {
     if (error.code !== 'EADDRINUSE') throw error
-    throw new Error(`${setting}: something else listens on that port already; set it to a free one`)
+    throw new Error(`${setting}: the port is in use; set it to a free port`)
   }
 }
 
-/** Longer than the delivery worker's grace time, its last reports and the other parts take together. */
+/** Longer than the delivery worker's grace time, its final reports and the other parts' stop time together. */
 const stopWithinMs = 25_000
 
 closeWithGrace({ delay: stopWithinMs, logger: undefined }, async ({ err }) => {

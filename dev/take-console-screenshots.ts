@@ -1,4 +1,4 @@
-// Takes the documents' pictures of the console: `npm start` in one terminal, `npm run docs:images` in another.
+// Takes the console screenshots of the documents. Run `npm start` first, then `npm run docs -- images`.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,8 +20,8 @@ const views = [
 const demo: DemoFile = JSON.parse(await readFile(join(readCoreConfig().DATA_DIR, 'demo.json'), 'utf8'))
 const { messaging } = operatorOf(demo.coreUrl, demo.serviceToken)
 
-/** Conversations as one meets them, the last one of a verified customer. */
-async function talk(): Promise<string> {
+/** Creates sample conversations. The last one has a verified customer. Returns its ID. */
+async function createConversations(): Promise<string> {
   let latest = ''
   for (const [index, lines] of [
     ['The code WINTER does not work for me'],
@@ -58,7 +58,7 @@ async function talk(): Promise<string> {
   return latest
 }
 
-const conversationId = await talk()
+const conversationId = await createConversations()
 const browser = await launchChromium()
 for (const { name, ...look } of views) {
   const page = await (await browser.newContext({ ...look, reducedMotion: 'reduce' })).newPage()

@@ -1,4 +1,4 @@
-// Takes the documents' pictures of the demo shop: `npm start` in one terminal, `npm run docs:images` in another.
+// Takes the demo shop screenshots of the documents. Run `npm start` first, then `npm run docs -- images`.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
@@ -17,7 +17,7 @@ interface View {
   path?: string
   viewport: { width: number; height: number }
   colorScheme: 'light' | 'dark'
-  /** What is done once the conversation is there. */
+  /** Runs after the conversation is complete. */
   arrange?: (page: Page) => Promise<unknown>
 }
 
@@ -52,7 +52,7 @@ const views: View[] = [
   },
 ]
 
-async function takePicture(browser: Browser, demo: DemoFile, { name, path = '/', arrange, ...look }: View) {
+async function takeScreenshot(browser: Browser, demo: DemoFile, { name, path = '/', arrange, ...look }: View) {
   const { messaging } = operatorOf(demo.coreUrl, demo.serviceToken)
   const context = await browser.newContext({ ...look, locale: 'en-GB', reducedMotion: 'reduce' })
   const page = await context.newPage()
@@ -91,5 +91,5 @@ async function takePicture(browser: Browser, demo: DemoFile, { name, path = '/',
 
 const demo: DemoFile = JSON.parse(await readFile(join(readCoreConfig().DATA_DIR, 'demo.json'), 'utf8'))
 const browser = await launchChromium()
-for (const view of views) await takePicture(browser, demo, view)
+for (const view of views) await takeScreenshot(browser, demo, view)
 await browser.close()

@@ -1,5 +1,5 @@
-// Takes the documents' pictures of the widget: part of `npm run docs:images`. Given a folder, it takes those there, and with them the
-// states that no document shows, to be looked at.
+// Takes the widget screenshots of the documents, as part of `npm run docs -- images`. With a folder as
+// argument, writes them there and adds the states that no document shows.
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { launchChromium } from '../test/support/chromium.ts'
@@ -31,7 +31,7 @@ async function say(page: Page, text: string) {
   await page.keyboard.press('Enter')
 }
 
-/** @param lines the visitor's and the agent's, in turn. */
+/** @param lines alternating lines of visitor and agent, visitor first */
 async function converse(page: Page, gateway: ScenarioServer, lines: string[]) {
   await inWidget(page, '.header[data-state="online"]').waitFor()
   for (const [index, line] of lines.entries()) {
@@ -40,7 +40,7 @@ async function converse(page: Page, gateway: ScenarioServer, lines: string[]) {
     if (index % 2 === 0) await say(page, line)
     else talk.agentSays(line, agent.displayName)
     const row = inWidget(page, '.row').filter({ hasText: line.slice(0, 20) })
-    // An answer comes after its question only where the service has the question.
+    // Waits for the stored question, so that the reply follows it.
     await row.and(inWidget(page, index % 2 === 0 ? '[data-state="queued"]' : '[data-author="agent"]')).waitFor()
   }
 }
@@ -147,7 +147,7 @@ async function goOffline(page: Page, gateway: ScenarioServer) {
   await inWidget(page, '.header[data-state="reconnecting"]').waitFor({ timeout: 10_000 })
 }
 
-async function takePicture(browser: Browser, name: string, view: View) {
+async function takeScreenshot(browser: Browser, name: string, view: View) {
   const { siteKey, config, viewport = desktop, colorScheme = 'light', arrange } = view
   const gateway = await startScenarioServer({ heartbeatMs: 1_000, config })
   const context = { viewport, colorScheme, locale: 'en-GB', reducedMotion: 'reduce' as const }
@@ -165,5 +165,6 @@ async function takePicture(browser: Browser, name: string, view: View) {
 }
 
 const browser = await launchChromium()
-for (const [name, view] of Object.entries(views)) if (takesAll || view.isForDocs) await takePicture(browser, name, view)
+for (const [name, view] of Object.entries(views))
+  if (takesAll || view.isForDocs) await takeScreenshot(browser, name, view)
 await browser.close()

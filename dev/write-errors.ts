@@ -1,29 +1,29 @@
-// Writes docs/errors.md from the table of codes in proto/service/error/v1/error.proto: `npm run docs:errors`.
+// Writes docs/errors.md from the table of codes in proto/service/error/v1/error.proto: `npm run docs -- errors`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { publicErrors } from '../gateway/errors.ts'
 
 const yesNo = (value: boolean) => (value ? 'yes' : 'no')
 
-/** The document as the protos have it. */
+/** The document, generated from the protos. */
 export function errorsDocument(): string {
   const errors = publicErrors()
   return `# Errors
 
-Every failure of the public API has this body and nothing else, as \`application/json\`:
+Every error response of the public API has this body, as \`application/json\`:
 
 \`\`\`json
 {"code":"RateLimited","retryable":true,"terminal":false,"retryAfter":3,"correlationId":"…"}
 \`\`\`
 
-- \`retryable\`: the same request may be sent again, with the same \`Idempotency-Key\`, after a pause that grows.
-- \`terminal\`: the session, the installation or the page is at its end. Stop every automatic retry and show it.
-- \`retryAfter\`: seconds to wait, where that is known. A 429 and a 503 say the same in \`Retry-After\`.
-- \`correlationId\`: also in \`X-Correlation-Id\`. Say it when you ask about a failure.
-- \`issues\`, with \`ValidationFailed\` only: \`{path, rule}\` of each broken rule, the JSON pointer of the field and the rule's name.
+- \`retryable\`: retry the same request with the same \`Idempotency-Key\` and exponential backoff.
+- \`terminal\`: the session, the installation or the page has ended. Stop all automatic retries and tell the user.
+- \`retryAfter\`: seconds to wait, if known. A 429 or 503 has the same value in \`Retry-After\`.
+- \`correlationId\`: also in \`X-Correlation-Id\`. Include it when you report an error.
+- \`issues\`, with \`ValidationFailed\` only: a list of \`{path, rule}\`: the JSON pointer of the field and the name of the violated rule.
 
-Decide by \`retryable\` and \`terminal\`, not by the code: new codes may come. Internal services answer with the same codes, in a
-\`service.error.v1.ErrorInfo\`. This page is written from \`proto/service/error/v1/error.proto\` (\`npm run docs:errors\`).
+Decide by \`retryable\` and \`terminal\`, not by the code, because new codes can be added. Internal services return the same codes in a
+\`service.error.v1.ErrorInfo\`. This page is generated from \`proto/service/error/v1/error.proto\` (\`npm run docs -- errors\`).
 
 | Code | HTTP | Retryable | Terminal |
 |---|---|---|---|

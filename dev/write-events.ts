@@ -1,4 +1,4 @@
-// Writes docs/events.md from the definitions of the events in gateway/schemas/events.ts: `npm run docs:events`.
+// Writes docs/events.md from the definitions of the events in gateway/schemas/events.ts: `npm run docs -- events`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type EventDefinition, type EventName, eventDefinitions } from '../gateway/schemas/events.ts'
@@ -12,7 +12,7 @@ interface Shape {
   required?: string[]
 }
 
-/** A schema as a reader takes it in: `{messageId, state: "sent" | "read"}`. */
+/** A short notation of a schema: `{messageId, state: "sent" | "read"}`. */
 function shapeOf(shape: Shape, named = true): string {
   if (named && (shape as unknown) === MessageAnswer) return 'message'
   if (shape.enum) return shape.enum.map((value) => `"${value}"`).join(' | ')
@@ -29,11 +29,11 @@ const rows = (Object.entries(eventDefinitions) as [EventName, EventDefinition][]
     `| \`${name}\` | \`${shapeOf(data as Shape).replaceAll('|', '\\|')}\` | ${terminal} | ${replayed ? 'yes' : 'never'} | ${audience} | ${meaning} |`,
 )
 
-/** The document as the definitions have it. */
+/** The document, generated from the definitions. */
 export function eventsDocument(): string {
   return `# Events
 
-What \`GET /events\` carries. Each event has a stable id, \`<epoch>-<sequence>\`, the same on every stream and at every replay, and one line of data:
+The events of \`GET /events\`. Each event has one line of data and a stable ID, \`<epoch>-<sequence>\`, which is the same on every stream and replay:
 
 \`\`\`
 id: 7f3a-42
@@ -41,20 +41,20 @@ event: message.received
 data: {"sequence":42,"type":"message.received","occurredAt":"2026-01-02T03:04:05.678Z","data":{…}}
 \`\`\`
 
-Merge by \`id\`, and messages by \`messageId\`, then by \`clientOperationId\`. Sequences grow, with holes. After a terminal event stop every automatic
-retry of the session. Ignore types that you do not know, but for navigation and screenshots: without support for them,
-acknowledge them as \`unsupported\`. This page is written from \`gateway/schemas/events.ts\` (\`npm run docs:events\`).
+Merge by \`id\`, and messages by \`messageId\`, then by \`clientOperationId\`. Sequences increase, with gaps. After a terminal event, stop all automatic
+retries of the session. Ignore unknown types. Navigation and screenshot requests are the exception: if you do not support them,
+acknowledge them as \`unsupported\`. This page is generated from \`gateway/schemas/events.ts\` (\`npm run docs -- events\`).
 
-| Type | \`data\` | Terminal | Replayed | Streams of | What it says |
+| Type | \`data\` | Terminal | Replayed | Streams of | Meaning |
 |---|---|---|---|---|---|
 ${rows.join('\n')}
 
-A \`message\` is the one of the history: \`${shapeOf(MessageAnswer as Shape, false)}\`.
+A \`message\` has the same shape as in the history: \`${shapeOf(MessageAnswer as Shape, false)}\`.
 
-A stream whose session is over gets the terminal event, then ends. An event for one session goes to that session's streams only; the
-others of the conversation see a hole in the sequences.
+The stream of an ended session gets the terminal event, then closes. An event for one session goes to the streams of that session only;
+other streams of the conversation see a gap in the sequences.
 
-\`message.queued\`, \`message.retrying\`, \`message.retry.exhausted\`, \`offline.submitted\` and \`error\` are events of the browser package, made in the
+\`message.queued\`, \`message.retrying\`, \`message.retry.exhausted\`, \`offline.submitted\` and \`error\` are events of the browser package. They are created in the
 browser; no stream carries them.
 `
 }

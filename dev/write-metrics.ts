@@ -1,4 +1,4 @@
-// Writes docs/metrics.md from the declarations of the metrics: `npm run docs:metrics`.
+// Writes docs/metrics.md from the declarations of the metrics: `npm run docs -- metrics`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createCoreMetrics } from '../core/metrics.ts'
@@ -19,8 +19,8 @@ const row = ({ name, type, labelNames, help }: MetricDeclaration) =>
 export function metricsDocument(): string {
   return `# Metrics
 
-Served at \`GET /metrics\` on \`METRICS_PORT\` ([operating](operating.md#watch)), beside the usual \`process_…\` and \`nodejs_…\` metrics.
-Written from the code by \`npm run docs:metrics\`.
+Served at \`GET /metrics\` on \`METRICS_PORT\` ([operating](operating.md#watch)), in addition to the default \`process_…\` and \`nodejs_…\` metrics.
+Generated from the code by \`npm run docs -- metrics\`.
 
 | Metric | Kind | Labels | Meaning |
 |---|---|---|---|

@@ -1,4 +1,4 @@
-// Writes docs/settings.md from the schemas that check the settings: `npm run docs:settings`.
+// Writes docs/settings.md from the schemas that check the settings: `npm run docs -- settings`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AdminSettings } from '../admin/config.ts'
@@ -19,7 +19,7 @@ function row([name, schema]: [string, unknown]): string {
   const { default: fallback, description, minimum, maximum, anyOf } = schema as Setting
   const bounds = [
     minimum === undefined ? '' : `${minimum} or more`,
-    maximum === undefined ? '' : `${maximum} at most`,
+    maximum === undefined ? '' : `at most ${maximum}`,
   ].filter(Boolean)
   const allowed = anyOf ? anyOf.map((literal) => `\`${literal.const}\``).join(', ') : bounds.join(', ')
   const shown = fallback === undefined || fallback === '' ? '' : `\`${fallback}\``
@@ -28,18 +28,18 @@ function row([name, schema]: [string, unknown]): string {
 
 function table(properties: Record<string, unknown>): string {
   return [
-    '| Setting | Default | Allowed | What it does |',
+    '| Setting | Default | Allowed | Meaning |',
     '|---|---|---|---|',
     ...Object.entries(properties).map(row),
   ].join('\n')
 }
 
-/** The document as the schemas have it. */
+/** The document, generated from the schemas. */
 export function settingsDocument(): string {
   return `# Settings
 
-Environment variables, read once at the start of a process. A wrong one stops the start with its name and what is allowed.
-An empty one counts as left out. This page is written from the schemas that check them (\`npm run docs:settings\`).
+Environment variables, read once when a process starts. An invalid value stops the start with an error that names the setting.
+An empty value counts as unset. This page is generated from the schemas that validate them (\`npm run docs -- settings\`).
 
 ## Core
 
@@ -59,20 +59,20 @@ ${table(AdminSettings.properties)}
 
 ## Demo shop
 
-| Setting | Default | Allowed | What it does |
+| Setting | Default | Allowed | Meaning |
 |---|---|---|---|
-| \`DEMO_PORT\` | \`8081\` | 0 or more, 65535 at most | Port of the demo shop. |
+| \`DEMO_PORT\` | \`8081\` | 0 or more, at most 65535 | Port of the demo shop. |
 
 ## Secrets
 
-Outside production the first start makes \`DATA_DIR/secrets.json\` (for its owner only): the secret keys, the gateway's service
-token and the key of workspace sessions. The delivery worker's token is in a file of its own, \`DATA_DIR/delivery.token\`: the worker
-needs no other secret. With \`NODE_ENV=production\` nothing is made: \`SECRET_KEYS\`, the gateway's \`CORE_TOKEN\`, the worker's
-\`DELIVERY_TOKEN\` and who signs workspace sessions (\`WORKSPACE_SESSION_SECRET\` or \`WORKSPACE_SESSION_JWKS_URL\`) come from settings,
-and a missing one stops the start.
+Outside production, the first start creates \`DATA_DIR/secrets.json\`, readable by its owner only. It has the secret keys, the
+gateway's service token and the key of workspace sessions. The delivery worker needs only its token, in \`DATA_DIR/delivery.token\`.
+With \`NODE_ENV=production\` nothing is created: set \`SECRET_KEYS\`, the gateway's \`CORE_TOKEN\`, the worker's
+\`DELIVERY_TOKEN\` and the signer of workspace sessions (\`WORKSPACE_SESSION_SECRET\` or \`WORKSPACE_SESSION_JWKS_URL\`).
+A missing setting stops the start.
 
-\`SECRET_KEYS\` is rotated by putting a new key in front: it signs from then on, and the old one is accepted until it is taken
-out. \`WORKSPACE_SESSION_SECRET\` likewise: each secret of the list is accepted.
+To rotate \`SECRET_KEYS\`, add a new key at the front. It signs from then on; the old key is accepted until you remove it.
+\`WORKSPACE_SESSION_SECRET\` works the same way: each secret of the list is accepted.
 `
 }
 

@@ -9,12 +9,12 @@ import { usageOf } from '../usage.ts'
 import { scratchFolder } from '../workspace.ts'
 import { type CapacityVisitor, createVisitor } from './visitors.ts'
 
-/** Long enough for what is garbage to be seen as such, in milliseconds. */
+/** Wait for garbage collection, in milliseconds. */
 const settleMs = 5_000
 const atOnce = 64
 
-/** What visitors cost: memory of an open stream, processor time and bytes on disk of a message. One round each. */
-export const capacityPart: Part = async ({ quick, say }) => {
+/** Cost of visitors: memory per open stream, CPU time and disk space per message. One round. */
+export const capacityPart: Part = async ({ quick, log }) => {
   const sizes = quick ? { streams: 500, messages: 1_000 } : { streams: 3_000, messages: 10_000 }
   const dataDir = await scratchFolder('capacity')
   const ports = { core: await freePort(), gateway: await freePort() }
@@ -28,7 +28,7 @@ export const capacityPart: Part = async ({ quick, say }) => {
   const { siteKey, origin } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   const site = { gatewayUrl: `http://127.0.0.1:${ports.gateway}`, origin, siteKey }
   const agent = new Agent({ keepAlive: true, maxSockets: atOnce })
-  /** The core with its engine, which is its child, and the engine by itself. */
+  /** Separates the core from its child process, the engine. */
   const usage = async () => {
     const [engine = 0] = await childrenOf(core.pid)
     const [all, ofEngine, ofGateway] = await Promise.all([
@@ -46,17 +46,17 @@ export const capacityPart: Part = async ({ quick, say }) => {
     }
   }
 
-  say(`${sizes.streams} sessions`)
+  log(`${sizes.streams} sessions`)
   const visitors: CapacityVisitor[] = []
   await inTurn(sizes.streams, async () => void visitors.push(await createVisitor(site, agent)))
-  // Anew, so that nothing that the sessions left behind gives its room to the streams.
+  // Restarts, so that streams do not reuse memory that the sessions have freed.
   await gateway.stop()
   await core.stop()
   core = await part('core/main.ts', ports.core, { CORE_PORT: String(ports.core) })
   gateway = await part('gateway/main.ts', ports.gateway, gatewaySettings)
   await delay(settleMs)
 
-  say(`${sizes.streams} streams`)
+  log(`${sizes.streams} streams`)
   const quiet = await usage()
   await inTurn(visitors.length, (index) => visitors[index]!.openStream())
   await delay(settleMs)
@@ -64,7 +64,7 @@ export const capacityPart: Part = async ({ quick, say }) => {
   for (const visitor of visitors) visitor.closeStream()
   await delay(settleMs)
 
-  say(`${sizes.messages} messages`)
+  log(`${sizes.messages} messages`)
   const restart = async () => {
     await core.stop()
     const bytes = await bytesOf(dataDir)
@@ -121,7 +121,7 @@ async function childrenOf(pid: number): Promise<number[]> {
   return text.trim().split(' ').map(Number)
 }
 
-/** Of the files of a folder, the journal aside: it is cut and filled anew all the time. */
+/** Total size of a folder's files, except the journal, which is rewritten all the time. */
 async function bytesOf(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile() && !/journal/.test(join(entry.parentPath, entry.name)))

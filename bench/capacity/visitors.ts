@@ -8,11 +8,11 @@ const body = 'Do you have these in a smaller size, and could you send them to Gr
   '.',
 )
 
-/** Somebody with a session, who can hold a stream open and write. */
+/** A visitor with a session, a stream and messages. */
 export interface CapacityVisitor {
   openStream(): Promise<void>
   closeStream(): void
-  /** One message of 100 characters. Errors: anything but 202. */
+  /** Sends a message of 100 characters. Throws if the status is not 202. */
   write(): Promise<void>
 }
 
@@ -22,7 +22,7 @@ export interface Site {
   siteKey: string
 }
 
-/** A visitor, by as little as HTTP needs: what is measured is the service. */
+/** A minimal HTTP client, so that the load costs little. */
 export async function createVisitor({ gatewayUrl, origin, siteKey }: Site, agent: Agent): Promise<CapacityVisitor> {
   const headers = { origin, 'x-service-widget-version': '1.0', 'content-type': 'application/json' }
   let stream: ClientRequest | undefined

@@ -1,11 +1,11 @@
-// `worker` or `producer`, the engine's address, the receiver's port.
+// Arguments: `worker` or `producer`, the engine's URI, the receiver's port.
 import { setTimeout as delay } from 'node:timers/promises'
-import { obey } from '../obey.ts'
+import { handleCommands } from '../commands.ts'
 import { requirePeer } from '../peers.ts'
 import { lockLimit, processEveryMs } from './agenda-settings.ts'
 import { concurrency, destinations } from './contender.ts'
+import { runAtRate, runConcurrently } from './pacing.ts'
 import type { ProducerCommand } from './producer.ts'
-import { crowded, steadily } from './steady.ts'
 import { newJob, sendWebhook, type WebhookJob } from './webhook.ts'
 
 interface AgendaInstance {
@@ -26,7 +26,7 @@ interface MongoBackendModule {
 const [role = '', address = '', receiverPort = ''] = process.argv.slice(2)
 const { Agenda } = requirePeer<AgendaModule>('agenda')
 const { MongoBackend } = requirePeer<MongoBackendModule>('@agendajs/mongo-backend')
-/** Writes last as ours do. */
+/** The same durability as the service's writes. */
 const options = { writeConcern: { w: 'majority', journal: true } }
 const agenda = new Agenda({
   backend: new MongoBackend({ address, options }),
@@ -38,7 +38,7 @@ agenda.on('error', () => {})
 await agenda.ready
 
 if (role === 'worker') {
-  // Without a limit it locks its whole backlog, one job a call, before it begins with the first.
+  // Without a limit it locks its whole backlog, one job per call, before it starts the first one.
   agenda.define('webhook', ({ attrs }) => sendWebhook(attrs.data), { concurrency, lockLimit })
   await agenda.start()
 }
@@ -49,14 +49,14 @@ async function create(index: number): Promise<string> {
   return data.deliveryId
 }
 
-obey(async (command: ProducerCommand) => {
+handleCommands(async (command: ProducerCommand) => {
   switch (command.do) {
     case 'fill':
-      return crowded(command.count, concurrency, create)
+      return runConcurrently(command.count, concurrency, create)
     case 'enqueue':
-      return crowded(command.count, command.inFlight, create)
+      return runConcurrently(command.count, command.inFlight, create)
     case 'steady':
-      return steadily(command.rate, command.seconds, create)
+      return runAtRate(command.rate, command.seconds, create)
     case 'settled':
       return delay(500)
   }

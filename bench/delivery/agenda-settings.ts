@@ -1,6 +1,6 @@
 import { concurrency } from './contender.ts'
 
-/** How often Agenda looks for jobs, in milliseconds: nothing else makes it look where there are no change streams. */
+/** Agenda's poll interval in milliseconds. Without change streams, polling is its only trigger. */
 export const processEveryMs = 100
-/** Jobs that it has locked at a time, so that there is some work left until its next look. */
+/** Number of jobs that it locks at a time, so that it has work until the next poll. */
 export const lockLimit = 4 * concurrency

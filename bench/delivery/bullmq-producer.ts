@@ -1,10 +1,10 @@
-// Redis's port and the receiver's.
+// Arguments: Redis's port, the receiver's port.
 import { setTimeout as delay } from 'node:timers/promises'
-import { obey } from '../obey.ts'
+import { handleCommands } from '../commands.ts'
 import { requirePeer } from '../peers.ts'
 import { destinations } from './contender.ts'
+import { runAtRate, runConcurrently } from './pacing.ts'
 import type { ProducerCommand } from './producer.ts'
-import { crowded, steadily } from './steady.ts'
 import { newJob } from './webhook.ts'
 
 interface BullQueue {
@@ -48,14 +48,14 @@ async function settled(): Promise<void> {
   }
 }
 
-obey(async (command: ProducerCommand) => {
+handleCommands(async (command: ProducerCommand) => {
   switch (command.do) {
     case 'fill':
       return fill(command.count)
     case 'enqueue':
-      return crowded(command.count, command.inFlight, create)
+      return runConcurrently(command.count, command.inFlight, create)
     case 'steady':
-      return steadily(command.rate, command.seconds, create)
+      return runAtRate(command.rate, command.seconds, create)
     case 'settled':
       return settled()
   }

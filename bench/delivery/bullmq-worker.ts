@@ -1,6 +1,6 @@
-// Redis's port, and `log` where each attempt is to be kept.
+// Arguments: Redis's port, and `log` to record each attempt.
 import { Redis } from 'ioredis'
-import { obey } from '../obey.ts'
+import { handleCommands } from '../commands.ts'
 import { requirePeer } from '../peers.ts'
 import { concurrency } from './contender.ts'
 import { sendWebhook, type WebhookJob } from './webhook.ts'
@@ -35,4 +35,4 @@ const worker = new Worker(
 )
 worker.on('error', () => {})
 await worker.waitUntilReady()
-obey(async () => true)
+handleCommands(async () => true)

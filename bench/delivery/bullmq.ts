@@ -1,10 +1,10 @@
 import { installPeers, peerVersion, programVersion } from '../peers.ts'
-import { freePort, startObedient, startProgram } from '../processes.ts'
+import { freePort, startCommandProcess, startProgram } from '../processes.ts'
 import { scratchFolder } from '../workspace.ts'
 import { type Contender, concurrency } from './contender.ts'
 import { producing } from './producer.ts'
 
-/** BullMQ on the machine's Redis, with a record of each attempt or without one. */
+/** BullMQ on a local Redis, with or without an attempt log. */
 export const bullmq = ({ log }: { log: boolean }): Contender => ({
   name: log ? 'BullMQ, attempt log' : 'BullMQ, no log',
   about: `BullMQ ${peerVersion('bullmq')}, concurrency ${concurrency}, 9 attempts, its other settings as they come; Redis with appendonly yes, appendfsync everysec${log ? '; one hash written for each attempt' : ''}`,
@@ -19,9 +19,9 @@ export const bullmq = ({ log }: { log: boolean }): Contender => ({
     const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--logfile', 'redis.log']
     const redis = await startProgram('redis-server', [...args, ...persistence], port)
     const newWorker = () =>
-      startObedient({ entry: 'bench/delivery/bullmq-worker.ts', args: [String(port), log ? 'log' : 'no-log'] })
+      startCommandProcess({ entry: 'bench/delivery/bullmq-worker.ts', args: [String(port), log ? 'log' : 'no-log'] })
     let worker = await newWorker()
-    const producer = await startObedient({
+    const producer = await startCommandProcess({
       entry: 'bench/delivery/bullmq-producer.ts',
       args: [String(port), String(receiverPort)],
     })

@@ -1,33 +1,33 @@
 import type { Running } from '../processes.ts'
 
-/** Destinations, by which the work is divided. */
+/** Number of destinations. */
 export const destinations = 50
-/** Requests at once, of each contender. */
+/** Concurrent requests of each contender. */
 export const concurrency = 50
-/** Of the lead, which makes the body. */
+/** Size of the lead, and so of the body. */
 export const payloadBytes = 2_048
 
-/** Something that delivers, being one way among several to do the same work. */
+/** One delivery system of the comparison. */
 export interface Contender {
   name: string
-  /** What it runs on, and what it was set to. */
+  /** Its environment and settings. */
   about: string
-  /** Starts all of it afresh. Errors: why it cannot run here. */
+  /** Starts a fresh instance. Throws if it cannot run here. */
   start(receiverPort: number, profile?: string): Promise<Delivering>
 }
 
 export interface Delivering {
-  /** Puts so many into its queue as fast as it can, fairly over the destinations; when it takes them in bulk, so. */
+  /** Fills the queue as fast as possible, evenly over the destinations, in bulk if supported. */
   fill(count: number): Promise<void>
-  /** One by one, `inFlight` at once: deliveries a second. */
+  /** Enqueues one by one with `inFlight` concurrent calls. Returns deliveries per second. */
   enqueue(count: number, inFlight: number): Promise<number>
-  /** So many a second, one by one: when each began to be put in, by the id that its receiver sees. */
+  /** Enqueues at a fixed rate. Returns the start time of each call by delivery ID. */
   steady(rate: number, seconds: number): Promise<[id: string, at: number][]>
   worker(): Running
   startWorker(): Promise<void>
-  /** Every process but the receiver and who puts work in. */
+  /** All processes except the receiver and the producer. */
   pids(): number[]
-  /** Resolves when everything is in the books. */
+  /** Resolves when all results are stored. */
   settled(): Promise<void>
   stop(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// Puts work into our queue: leads with an automatic subscription for each destination, and single delivery attempts.
+// Enqueues work in the service: leads with an automatic subscription per destination, and single attempts.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -7,17 +7,17 @@ import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { createCoreTransport } from '../../core-client/core-transport.ts'
-import { obey } from '../obey.ts'
+import { handleCommands } from '../commands.ts'
 import { destinations, payloadBytes } from './contender.ts'
+import { runAtRate, runConcurrently } from './pacing.ts'
 import type { ProducerCommand } from './producer.ts'
-import { crowded, steadily } from './steady.ts'
 
 const [coreUrl = '', demoFile = '', receiverPort = ''] = process.argv.slice(2)
 const { serviceToken, workspaceId } = JSON.parse(await readFile(demoFile, 'utf8'))
 const leads = createClient(LeadService, createAuthorizedTransport(createCoreTransport(coreUrl), serviceToken))
 const fields = { email: 'visitor@example.com', message: 'x'.repeat(payloadBytes - 300) }
 const lead = () => leads.captureLead({ workspaceId, source: 'bench', fields })
-/** Captured before there is a subscription, so that it goes nowhere by itself. */
+/** Captured before the subscriptions exist, so that it is not sent automatically. */
 const { leadId } = await lead()
 const subscriptions = await Promise.all(
   Array.from({ length: destinations }, (_, index) =>
@@ -41,14 +41,14 @@ async function settled(): Promise<void> {
   while ((await leads.listDeliveries({ workspaceId, statuses, limit: 1 })).deliveries.length > 0) await delay(20)
 }
 
-obey(async (command: ProducerCommand) => {
+handleCommands(async (command: ProducerCommand) => {
   switch (command.do) {
     case 'fill':
-      return crowded(Math.ceil(command.count / destinations), 4, lead)
+      return runConcurrently(Math.ceil(command.count / destinations), 4, lead)
     case 'enqueue':
-      return crowded(command.count, command.inFlight, create)
+      return runConcurrently(command.count, command.inFlight, create)
     case 'steady':
-      return steadily(command.rate, command.seconds, create)
+      return runAtRate(command.rate, command.seconds, create)
     case 'settled':
       return settled()
   }

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort, type Running, startObedient, startPart } from '../processes.ts'
+import { freePort, type Running, startCommandProcess, startPart } from '../processes.ts'
 import { scratchFolder } from '../workspace.ts'
 import { type Contender, concurrency } from './contender.ts'
 import { producing } from './producer.ts'
 
-/** The service: a core with its embedded engine, and a delivery worker, each a process of its own. */
+/** The service: a core with its embedded engine and a delivery worker, in two processes. */
 export const ours: Contender = {
   name: 'Service',
   about: `core and delivery worker as two processes on the embedded MongoDB engine, DELIVERY_CONCURRENCY=${concurrency}, the rest as it comes; every attempt is logged, every acknowledged write journaled`,
@@ -13,7 +13,7 @@ export const ours: Contender = {
     const core = await startOwnCore(profile)
     let worker = await startWorker(core, profile)
     const args = [core.url, join(core.dataDir, 'demo.json'), String(receiverPort)]
-    const producer = await startObedient({ entry: 'bench/delivery/our-producer.ts', args })
+    const producer = await startCommandProcess({ entry: 'bench/delivery/our-producer.ts', args })
     return {
       ...producing(producer),
       worker: () => worker,

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Part, PartOptions } from '../parts.ts'
-import { type Obedient, startObedient } from '../processes.ts'
+import { type CommandProcess, startCommandProcess } from '../processes.ts'
 import type { Cell, Table } from '../table.ts'
 import { agenda } from './agenda.ts'
 import { bullmq } from './bullmq.ts'
@@ -11,31 +11,31 @@ import { crash, drain, enqueue, type Figures, steady } from './steps.ts'
 const contenders = [ours, bullmq({ log: true }), bullmq({ log: false }), agenda]
 const names = ['drain', 'enqueue', 'steady', 'crash'] as const
 type Step = (typeof names)[number]
-/** What came of each round, or why nothing did. */
+/** Figures of each round, or the reason why there are none. */
 type Measured = { rounds: Record<Step, Figures[]>; failure?: string }
 
-/** Lead delivery beside what people would build it from: one receiver, one payload, the same number of requests at once. */
+/** Lead delivery compared with job queues: same receiver, payload and concurrency. */
 export const deliveryPart: Part = async (options) => {
-  const { rounds, quick, only, say } = options
+  const { rounds, quick, only, log } = options
   const steps = names.filter((name) => !names.some((each) => only.includes(each)) || only.includes(name))
   const chosen = contenders.filter(
     ({ name }) => only.every((each) => names.includes(each as Step)) || only.some((each) => isNamed(name, each)),
   )
   const sizes = quick ? { drain: 1_000, enqueue: 500, seconds: 5 } : { drain: 5_000, enqueue: 2_000, seconds: 30 }
-  const receiver = await startObedient({ entry: 'bench/delivery/receiver.ts' })
+  const receiver = await startCommandProcess({ entry: 'bench/delivery/receiver.ts' })
   const measured = new Map<Contender, Measured>(
     chosen.map((contender) => [contender, { rounds: { drain: [], enqueue: [], steady: [], crash: [] } }]),
   )
   for (let round = 0; round < rounds; round += 1) {
-    // Each round begins with another one.
+    // Rotates the order in each round.
     const order = chosen.map((_, index) => chosen[(index + round) % chosen.length] as Contender)
     for (const contender of order) {
       const found = measured.get(contender) as Measured
       if (found.failure !== undefined) continue
-      say(`round ${round + 1} of ${rounds}: ${contender.name}`)
+      log(`round ${round + 1} of ${rounds}: ${contender.name}`)
       await takeTurn(contender, receiver, steps, sizes, found, options).catch((error: Error) => {
         found.failure = error.message
-        say(`${contender.name}: ${error.message}`)
+        log(`${contender.name}: ${error.message}`)
       })
     }
   }
@@ -44,13 +44,13 @@ export const deliveryPart: Part = async (options) => {
 
 async function takeTurn(
   contender: Contender,
-  receiver: Obedient,
+  receiver: CommandProcess,
   steps: Step[],
   sizes: { drain: number; enqueue: number; seconds: number },
   found: Measured,
-  { profile, say }: PartOptions,
+  { profile, log }: PartOptions,
 ): Promise<void> {
-  const delivering = await contender.start(await receiver.tell({ do: 'port' }), profile)
+  const delivering = await contender.start(await receiver.call({ do: 'port' }), profile)
   try {
     const run: Record<Step, () => Promise<Figures>> = {
       drain: () => drain(delivering, receiver, sizes.drain),
@@ -58,13 +58,13 @@ async function takeTurn(
       steady: () => steady(delivering, receiver, sizes.seconds),
       crash: () => crash(delivering, receiver),
     }
-    // The warm-up, which is not counted.
+    // Warm-up, not counted.
     await drain(delivering, receiver, Math.min(sizes.drain, 2_000))
     for (const step of steps) {
       await delay(500)
       const figures = await run[step]()
       found.rounds[step].push(figures)
-      say(
+      log(
         `  ${step}: ${Object.entries(figures)
           .map(([name, value]) => `${name} ${Math.round(value * 10) / 10}`)
           .join(', ')}`,
@@ -98,29 +98,29 @@ function tablesOf(
         ['processor time each, worker and store', column('drain', 'cpuMicros', 'µs')],
         ['memory', column('drain', 'residentMb', 'MB')],
         ['lost', column('drain', 'missing', '')],
-        ['doubles', column('drain', 'doubles', '')],
+        ['duplicates', column('drain', 'doubles', '')],
       ],
     },
     enqueue: {
-      title: `Putting in, one by one, ${concurrency} calls at once`,
+      title: `Enqueue one by one, ${concurrency} concurrent calls`,
       columns: [['deliveries/s', column('enqueue', 'rate', '')]],
     },
     steady: {
-      title: `A steady 100/s for ${sizes.seconds} s, from the call to the arrival`,
+      title: `A steady 100/s for ${sizes.seconds} s, from call to arrival`,
       columns: [
         ['median', column('steady', 'p50', 'ms', 1)],
         ['99th percentile', column('steady', 'p99', 'ms', 1)],
         ['processor, worker and store', column('steady', 'cpuPercent', '%')],
         ['lost', column('steady', 'missing', '')],
-        ['doubles', column('steady', 'doubles', '')],
+        ['duplicates', column('steady', 'doubles', '')],
       ],
     },
     crash: {
-      title: 'SIGKILL of the worker, another one started at once',
+      title: 'SIGKILL of the worker, restarted immediately',
       columns: [
         ['in flight', column('crash', 'inFlight', '')],
         ['lost', column('crash', 'missing', '')],
-        ['doubles', column('crash', 'doubles', '')],
+        ['duplicates', column('crash', 'doubles', '')],
         ['all delivered after', column('crash', 'seconds', 's', 1)],
       ],
     },

@@ -1,4 +1,4 @@
-import type { Obedient } from '../processes.ts'
+import type { CommandProcess } from '../processes.ts'
 import type { Delivering } from './contender.ts'
 
 export type ProducerCommand =
@@ -7,9 +7,9 @@ export type ProducerCommand =
   | { do: 'steady'; rate: number; seconds: number }
   | { do: 'settled' }
 
-/** What a contender's own producer process does. */
-export function producing(producer: Obedient): Pick<Delivering, 'fill' | 'enqueue' | 'steady' | 'settled'> {
-  const tell = <Answer>(command: ProducerCommand) => producer.tell<Answer>(command)
+/** Controls the producer process of a contender. */
+export function producing(producer: CommandProcess): Pick<Delivering, 'fill' | 'enqueue' | 'steady' | 'settled'> {
+  const tell = <Answer>(command: ProducerCommand) => producer.call<Answer>(command)
   return {
     fill: (count) => tell({ do: 'fill', count }),
     enqueue: (count, inFlight) => tell({ do: 'enqueue', count, inFlight }),

@@ -1,33 +1,33 @@
-// A destination that answers after some milliseconds and keeps account of what it got.
+// A destination that responds after a delay and counts its requests.
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { clock, obey } from '../obey.ts'
+import { clock, handleCommands } from '../commands.ts'
 
 export type ReceiverCommand =
   | { do: 'port' }
-  /** Forgets all; `delayMs` is the answer's. */
+  /** Clears all counts; `delayMs` is the response delay. */
   | { do: 'reset'; delayMs: number }
-  /** Requests that come from now on wait for an answer that never comes. */
+  /** Never responds to requests from now on. */
   | { do: 'hold' }
-  /** How many wait. */
+  /** Returns the number of held requests. */
   | { do: 'held' }
-  /** Lets the next ones through. */
+  /** Responds to new requests again. */
   | { do: 'go' }
-  /** Answers once so many different ones have been answered here, or the time is up. */
+  /** Resolves after `count` different deliveries, or on timeout. */
   | { do: 'wait'; count: number; withinMs: number }
   | { do: 'times' }
 
 export interface Received {
-  /** Different deliveries that were answered. */
+  /** Number of different deliveries that got a response. */
   answered: number
-  /** Requests beyond the first of each. */
+  /** Repeated requests. */
   doubles: number
-  /** When the last of them was answered. */
+  /** Time of the last response. */
   lastAt: number
 }
 
-/** When it first came, and when it was answered first. */
+/** Arrival time of the first request of each delivery. */
 export type Times = [id: string, firstAt: number][]
 
 const seen = new Map<string, { firstAt: number; requests: number; answered: boolean }>()
@@ -37,7 +37,7 @@ let held = 0
 let answered = 0
 let doubles = 0
 let lastAt = 0
-let waiting: { count: number; tell: () => void } | undefined
+let waiting: { count: number; resolve: () => void } | undefined
 
 const server = http.createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
   request.resume()
@@ -57,7 +57,7 @@ const server = http.createServer({ keepAliveTimeout: 60_000 }, (request, respons
       known.answered = true
       answered += 1
       lastAt = clock()
-      if (waiting && answered >= waiting.count) waiting.tell()
+      if (waiting && answered >= waiting.count) waiting.resolve()
     }, delayMs)
   })
   request.on('error', () => {})
@@ -68,7 +68,7 @@ await once(server, 'listening')
 async function wait(count: number, withinMs: number): Promise<Received> {
   if (answered < count) {
     const enough = Promise.withResolvers<void>()
-    waiting = { count, tell: enough.resolve }
+    waiting = { count, resolve: enough.resolve }
     const timer = setTimeout(enough.resolve, withinMs)
     await enough.promise
     clearTimeout(timer)
@@ -77,7 +77,7 @@ async function wait(count: number, withinMs: number): Promise<Received> {
   return { answered, doubles, lastAt }
 }
 
-obey(async (command: ReceiverCommand) => {
+handleCommands(async (command: ReceiverCommand) => {
   switch (command.do) {
     case 'port':
       return (server.address() as AddressInfo).port

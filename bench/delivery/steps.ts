@@ -1,23 +1,23 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { clock } from '../obey.ts'
-import type { Obedient } from '../processes.ts'
+import { clock } from '../commands.ts'
+import type { CommandProcess } from '../processes.ts'
 import { quantile } from '../table.ts'
 import { usageOf } from '../usage.ts'
 import { concurrency, type Delivering } from './contender.ts'
 import type { Received, ReceiverCommand, Times } from './receiver.ts'
 
-/** What each step measures; `--only` picks by these names. */
+/** Figures of one step, by name. */
 export type Figures = Record<string, number>
 
 const receiverDelayMs = 5
 const drainWithinMs = 180_000
 const redeliveredWithinMs = 150_000
 
-const tell = <Answer>(receiver: Obedient, command: ReceiverCommand) => receiver.tell<Answer>(command)
-const reset = (receiver: Obedient, delayMs = receiverDelayMs) => tell(receiver, { do: 'reset', delayMs })
+const tell = <Answer>(receiver: CommandProcess, command: ReceiverCommand) => receiver.call<Answer>(command)
+const reset = (receiver: CommandProcess, delayMs = receiverDelayMs) => tell(receiver, { do: 'reset', delayMs })
 
-/** A backlog that a worker finds: it is stopped while the queue is filled. */
-export async function drain(delivering: Delivering, receiver: Obedient, count: number): Promise<Figures> {
+/** Drains a backlog: the worker is stopped while the queue is filled. */
+export async function drain(delivering: Delivering, receiver: CommandProcess, count: number): Promise<Figures> {
   await reset(receiver)
   delivering.worker().kill('SIGSTOP')
   await delivering.fill(count)
@@ -37,7 +37,7 @@ export async function drain(delivering: Delivering, receiver: Obedient, count: n
   }
 }
 
-export async function enqueue(delivering: Delivering, receiver: Obedient, count: number): Promise<Figures> {
+export async function enqueue(delivering: Delivering, receiver: CommandProcess, count: number): Promise<Figures> {
   await reset(receiver)
   delivering.worker().kill('SIGSTOP')
   const rate = await delivering.enqueue(count, concurrency)
@@ -47,8 +47,8 @@ export async function enqueue(delivering: Delivering, receiver: Obedient, count:
   return { rate }
 }
 
-/** From the call that puts a delivery in to its arrival. */
-export async function steady(delivering: Delivering, receiver: Obedient, seconds: number): Promise<Figures> {
+/** Latency from the enqueue call to the arrival. */
+export async function steady(delivering: Delivering, receiver: CommandProcess, seconds: number): Promise<Figures> {
   const rate = 100
   await reset(receiver)
   const before = await usageOf(delivering.pids())
@@ -66,8 +66,8 @@ export async function steady(delivering: Delivering, receiver: Obedient, seconds
   }
 }
 
-/** A worker is killed with as many requests in flight as it makes at once; another one starts at once. */
-export async function crash(delivering: Delivering, receiver: Obedient): Promise<Figures> {
+/** Kills a worker with all requests in flight and starts another one immediately. */
+export async function crash(delivering: Delivering, receiver: CommandProcess): Promise<Figures> {
   const count = 4 * concurrency
   await reset(receiver)
   await tell(receiver, { do: 'hold' })

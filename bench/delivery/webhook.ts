@@ -1,4 +1,4 @@
-// What every peer's job does: the same request as ours, signed in the same way, by the library that its users would take.
+// The job of every peer: the same signed request as the service sends, with undici.
 import { randomUUID } from 'node:crypto'
 import { Agent, request } from 'undici'
 import { webhookHeaders } from '../../core/deliveries/webhook-request.ts'

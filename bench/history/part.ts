@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Part } from '../parts.ts'
-import { type Obedient, startObedient } from '../processes.ts'
+import { type CommandProcess, startCommandProcess } from '../processes.ts'
 import { startCore, startGateway } from '../service.ts'
 import { cellOf, type Table } from '../table.ts'
 import { usageOf } from '../usage.ts'
@@ -8,7 +8,7 @@ import type { Action, Measured, ReaderCommand } from './reader.ts'
 
 interface Size {
   messages: number
-  /** Of them, in one conversation. */
+  /** Of these, in one conversation. */
   hot: number
 }
 
@@ -20,7 +20,7 @@ const sizes: Size[] = [
 const actions: Action[] = ['page', 'send', 'hot page', 'hot send']
 
 interface Store {
-  reader: Obedient
+  reader: CommandProcess
   pids: number[]
   stop(): Promise<void>
 }
@@ -29,17 +29,17 @@ interface Figures extends Measured {
   cpuMicros: number
 }
 
-/** The same requests with more and more in the store: each size is a core, an engine and a gateway of its own, measured in turn. */
-export const historyPart: Part = async ({ rounds, quick, profile, say }) => {
+/** Latency by store size. Each size has its own core, engine and gateway; they are measured in turn. */
+export const historyPart: Part = async ({ rounds, quick, profile, log }) => {
   const count = quick ? 100 : 400
   const stores = new Map<Size, Store>()
   const results = new Map(actions.map((action) => [action, new Map(sizes.map((size) => [size, [] as Figures[]]))]))
   for (const size of quick ? sizes.slice(0, 2) : sizes) {
     const began = performance.now()
     stores.set(size, await startStore(size, profile))
-    say(`${amount(size.messages)} messages written in ${((performance.now() - began) / 1000).toFixed(0)} s`)
+    log(`${amount(size.messages)} messages written in ${((performance.now() - began) / 1000).toFixed(0)} s`)
   }
-  // The warm-up, which is not counted: each visitor's first message among it.
+  // Warm-up, not counted. Includes each visitor's first message.
   for (const { reader } of stores.values()) for (const action of actions) await measure(reader, action, 300)
   for (let round = 0; round < rounds; round += 1) {
     for (const action of actions) {
@@ -52,7 +52,7 @@ export const historyPart: Part = async ({ rounds, quick, profile, say }) => {
           .get(action)
           ?.get(size)
           ?.push({ ...measured, cpuMicros })
-        say(`round ${round + 1}, ${action}, ${amount(size.messages)}: ${measured.p50.toFixed(2)} ms`)
+        log(`round ${round + 1}, ${action}, ${amount(size.messages)}: ${measured.p50.toFixed(2)} ms`)
       }
     }
   }
@@ -64,8 +64,8 @@ async function startStore(size: Size, profile: string | undefined): Promise<Stor
   const core = await startCore({ profile })
   const gateway = await startGateway(core, { profile })
   const args = [join(core.dataDir, 'demo.json'), String(gateway.port)]
-  const reader = await startObedient({ entry: 'bench/history/reader.ts', args })
-  await reader.tell({ do: 'fill', ...size } satisfies ReaderCommand)
+  const reader = await startCommandProcess({ entry: 'bench/history/reader.ts', args })
+  await reader.call({ do: 'fill', ...size } satisfies ReaderCommand)
   return {
     reader,
     pids: [core.running.pid, gateway.running.pid],
@@ -75,8 +75,8 @@ async function startStore(size: Size, profile: string | undefined): Promise<Stor
   }
 }
 
-const measure = (reader: Obedient, action: Action, count: number) =>
-  reader.tell<Measured>({ do: 'measure', action, count } satisfies ReaderCommand)
+const measure = (reader: CommandProcess, action: Action, count: number) =>
+  reader.call<Measured>({ do: 'measure', action, count } satisfies ReaderCommand)
 
 const amount = (number: number) => number.toLocaleString('en')
 

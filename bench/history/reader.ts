@@ -1,8 +1,8 @@
-// Fills a store that a core has just begun with, and measures one request at a time through the gateway.
+// Fills an empty store and measures one request at a time through the gateway.
 import { readFile } from 'node:fs/promises'
 import { openDatabase } from '../../core/database/database.ts'
+import { handleCommands } from '../commands.ts'
 import { type HttpConnection, openConnection } from '../http-connection.ts'
-import { obey } from '../obey.ts'
 import { quantile } from '../table.ts'
 import { type BenchVisitor, createVisitors, readHistory, sendMessage } from '../visitors.ts'
 import { type Filling, fillStore } from './store.ts'
@@ -16,7 +16,7 @@ export interface Measured {
   p99: number
 }
 
-/** With the 20 messages of each they are in the smallest store, too. */
+/** With 20 messages each, they fit in the smallest store. */
 const visitorCount = 300
 const [demoFile = '', port = ''] = process.argv.slice(2)
 const { mongodbUri } = JSON.parse(await readFile(demoFile, 'utf8'))
@@ -31,7 +31,7 @@ async function fill(filling: Filling): Promise<void> {
   await database.close()
 }
 
-/** Another visitor each time but for the hot conversation, whose pages are read all over it. */
+/** A different visitor each time, except for the hot conversation, which is read at varying positions. */
 const actions: Record<Action, (connection: HttpConnection) => Promise<unknown>> = {
   page: (on) => readHistory(on, nextVisitor(), 'limit=20'),
   send: (on) => sendMessage(on, nextVisitor()),
@@ -46,9 +46,9 @@ function nextVisitor(): BenchVisitor {
 
 const hotVisitor = () => visitors[0] as BenchVisitor
 
-obey(async (command: ReaderCommand): Promise<Measured | undefined> => {
+handleCommands(async (command: ReaderCommand): Promise<Measured | undefined> => {
   if (command.do === 'fill') return void (await fill(command))
-  // Opened anew: the gateway ends one on which nothing was asked while the store was being filled.
+  // A new connection, because the gateway closes idle ones while the store is filled.
   const connection = await openConnection(Number(port))
   const waits: number[] = []
   for (let index = 0; index < command.count; index += 1) {

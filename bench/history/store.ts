@@ -7,15 +7,15 @@ const batch = 1_000
 const body = 'Do you ship to Graz? I would like to have it there by Friday.'
 
 export interface Filling {
-  /** Messages in all. */
+  /** Total number of messages. */
   messages: number
-  /** Of them, those of the first visitor. */
+  /** Of these, messages of the first visitor. */
   hot: number
 }
 
 /**
- * Puts messages into the log as the core writes them, in bulk: so many in the first visitor's conversation, 20 in each other
- * visitor's, and the rest in conversations of nobody here. They lie mixed, as they would have come.
+ * Inserts messages into the log in bulk, in the core's format: `hot` in the first visitor's conversation,
+ * 20 in each other visitor's, the rest in other conversations. They are interleaved as in real use.
  */
 export async function fillStore(
   { collections: { events } }: Database,
@@ -44,7 +44,7 @@ export async function fillStore(
   })
   let waiting: ReturnType<typeof document>[] = []
   const write = async () => {
-    // Nobody is told of these before all of them are there, so the journal need not be waited for.
+    // Nothing reads these before all are written, so journaling is not awaited.
     if (waiting.length > 0) await events.insertMany(waiting, { ordered: false, writeConcern: { w: 1 } })
     waiting = []
   }

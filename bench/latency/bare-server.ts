@@ -1,10 +1,10 @@
-// The least that a machine does for it: one journaled insert, then one write to a socket that its reader holds open.
+// The lower bound: one journaled insert, then one write to an open socket.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { MongoClient } from 'mongodb'
 import { attachEngine } from '../../core/database/embedded/engine.ts'
-import { clock, obey } from '../obey.ts'
+import { clock, handleCommands } from '../commands.ts'
 
 const [dataDir = '', readerPort = ''] = process.argv.slice(2)
 const engine = await attachEngine({ dataDir, logger: { info() {}, warn: console.warn, error: console.error } })
@@ -16,7 +16,7 @@ const body = 'We do, and it will be there by Friday.'
 
 export type BareCommand = { do: 'write'; count: number; pauseMs: number; besideEachSecond: number }
 
-obey(async ({ count, pauseMs, besideEachSecond }: BareCommand) => {
+handleCommands(async ({ count, pauseMs, besideEachSecond }: BareCommand) => {
   const beside = besideEachSecond === 0 ? undefined : setInterval(insertBeside, 1000 / besideEachSecond)
   for (let written = 0; written < count; written += 1) {
     await delay(pauseMs)

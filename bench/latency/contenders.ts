@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { startObedient } from '../processes.ts'
+import { startCommandProcess } from '../processes.ts'
 import type { SenderCommand } from '../send/sender.ts'
 import { type BenchCore, startCore, startGateway } from '../service.ts'
 import { scratchFolder } from '../workspace.ts'
@@ -10,24 +10,24 @@ import type { ConversationCommand } from './conversation.ts'
 export interface Talking {
   name: string
   about: string
-  /** How long each message was on its way, with so many other writes each second beside it. */
+  /** Returns the latency of each message under the given background load. */
   talk(talk: { count: number; pauseMs: number; besideEachSecond: number }): Promise<number[]>
   stop(): Promise<void>
 }
 
 export async function startBare(): Promise<Talking> {
-  const reader = await startObedient({ entry: 'bench/latency/reader.ts' })
-  const port = await reader.tell<number>({ do: 'port' })
+  const reader = await startCommandProcess({ entry: 'bench/latency/reader.ts' })
+  const port = await reader.call<number>({ do: 'port' })
   const args = [await scratchFolder('bare'), String(port)]
-  const server = await startObedient({ entry: 'bench/latency/bare-server.ts', args })
+  const server = await startCommandProcess({ entry: 'bench/latency/bare-server.ts', args })
   return {
     name: 'Bare minimum',
     about:
       'in one process a journaled insert on the same kind of engine, then a write to a socket that another one reads; beside it such inserts, one by one',
     async talk(talk) {
-      await server.tell({ do: 'write', ...talk } satisfies BareCommand)
+      await server.call({ do: 'write', ...talk } satisfies BareCommand)
       await delay(100)
-      return reader.tell({ do: 'waits' })
+      return reader.call({ do: 'waits' })
     },
     async stop() {
       for (const each of [server, reader]) await each.stop()
@@ -35,7 +35,7 @@ export async function startBare(): Promise<Talking> {
   }
 }
 
-/** The service on one core, and across two: the agent at the one, the visitor's gateway at the other. */
+/** The service on one core, and on two: the agent calls one core, the visitor's gateway uses the other. */
 export async function startService(profile?: string): Promise<Talking[]> {
   const near = await startCore({ profile })
   const far = await startCore({ profile, beside: near })
@@ -64,15 +64,15 @@ async function startTalking(agents: BenchCore, visitors: BenchCore, profile?: st
   const gateway = await startGateway(visitors, { profile })
   const port = String(gateway.port)
   const args = [agents.url, join(agents.dataDir, 'demo.json'), port]
-  const conversation = await startObedient({ entry: 'bench/latency/conversation.ts', args })
-  const sender = await startObedient({ entry: 'bench/send/sender.ts', args: ['service', port] })
+  const conversation = await startCommandProcess({ entry: 'bench/latency/conversation.ts', args })
+  const sender = await startCommandProcess({ entry: 'bench/send/sender.ts', args: ['service', port] })
   return {
     async talk({ count, pauseMs, besideEachSecond }: Parameters<Talking['talk']>[0]): Promise<number[]> {
-      if (besideEachSecond > 0) await sender.tell({ do: 'begin', eachSecond: besideEachSecond } satisfies SenderCommand)
+      if (besideEachSecond > 0) await sender.call({ do: 'begin', eachSecond: besideEachSecond } satisfies SenderCommand)
       try {
-        return await conversation.tell<number[]>({ do: 'talk', count, pauseMs } satisfies ConversationCommand)
+        return await conversation.call<number[]>({ do: 'talk', count, pauseMs } satisfies ConversationCommand)
       } finally {
-        if (besideEachSecond > 0) await sender.tell({ do: 'end' } satisfies SenderCommand)
+        if (besideEachSecond > 0) await sender.call({ do: 'end' } satisfies SenderCommand)
       }
     },
     async stop() {

@@ -1,4 +1,4 @@
-// An agent who writes to a core, and the visitor who reads it from a gateway's stream, on one clock.
+// An agent writes to a core and a visitor reads a gateway's stream, in one process with one clock.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -8,7 +8,7 @@ import { createClient } from '@connectrpc/connect'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { createCoreTransport } from '../../core-client/core-transport.ts'
-import { clock, obey } from '../obey.ts'
+import { clock, handleCommands } from '../commands.ts'
 import { createVisitors, eventsPath, pageHeaders } from '../visitors.ts'
 
 export interface ConversationCommand {
@@ -39,7 +39,7 @@ stream.setEncoding('utf8').on('data', (text: string) => {
 })
 stream.on('close', () => process.exit(1))
 
-/** From the agent's call to the bytes at the visitor, in milliseconds. */
+/** Time from the agent's call to the bytes at the visitor, in milliseconds. */
 async function say(): Promise<number> {
   const clientOperationId = randomUUID()
   wanted = `We do, and it will be there by Friday. ${clientOperationId}`
@@ -54,7 +54,7 @@ async function say(): Promise<number> {
   return waited
 }
 
-obey(async ({ count, pauseMs }: ConversationCommand) => {
+handleCommands(async ({ count, pauseMs }: ConversationCommand) => {
   const waits: number[] = []
   while (waits.length < count) {
     await delay(pauseMs)

@@ -14,13 +14,13 @@ interface Figures {
   p99: number
 }
 
-/** An agent's message on its way to the visitor's screen, idle and under load, beside the least that it takes. */
-export const latencyPart: Part = async ({ rounds, quick, only, profile, say }) => {
+/** Latency of an agent's message to the visitor, idle and under load, compared with the lower bound. */
+export const latencyPart: Part = async ({ rounds, quick, only, profile, log }) => {
   const count = quick ? 40 : 150
   const chosen = situations.filter(({ name }) => only.length === 0 || only.includes(name))
   const contenders = [await startBare(), ...(await startService(profile))]
   const results = new Map(chosen.map((each) => [each, new Map(contenders.map((one) => [one, [] as Figures[]]))]))
-  // The warm-up, which is not counted.
+  // Warm-up, not counted.
   for (const contender of contenders) await contender.talk({ count: 200, pauseMs: 1, besideEachSecond: 0 })
   for (let round = 0; round < rounds; round += 1) {
     for (const situation of chosen) {
@@ -29,7 +29,7 @@ export const latencyPart: Part = async ({ rounds, quick, only, profile, say }) =
         const waits = await contender.talk({ count, pauseMs, besideEachSecond: situation.besideEachSecond })
         const figures = { p50: quantile(waits.slice(-count), 0.5), p99: quantile(waits.slice(-count), 0.99) }
         results.get(situation)?.get(contender)?.push(figures)
-        say(
+        log(
           `round ${round + 1}, ${situation.name}, ${contender.name}: ${figures.p50.toFixed(2)} and ${figures.p99.toFixed(1)} ms`,
         )
       }

@@ -1,7 +1,7 @@
-// Reads times from sockets, and knows how long each has been on its way.
+// Reads send times from sockets and computes the latency of each.
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { clock, obey } from '../obey.ts'
+import { clock, handleCommands } from '../commands.ts'
 
 let waits: number[] = []
 const server = createServer((socket) => {
@@ -13,7 +13,7 @@ const server = createServer((socket) => {
 server.listen(0, '127.0.0.1')
 await once(server, 'listening')
 
-obey(async (command: { do: 'port' | 'waits' }) => {
+handleCommands(async (command: { do: 'port' | 'waits' }) => {
   if (command.do === 'port') return (server.address() as AddressInfo).port
   const taken = waits
   waits = []

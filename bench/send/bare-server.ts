@@ -1,9 +1,9 @@
-// The peer: Fastify alone, one journaled insert for each request. Its data folder is its own, on the same kind of engine.
+// The peer: Fastify alone with one journaled insert per request, on its own engine of the same kind.
 import type { AddressInfo } from 'node:net'
 import fastify from 'fastify'
 import { MongoClient } from 'mongodb'
 import { attachEngine } from '../../core/database/embedded/engine.ts'
-import { obey } from '../obey.ts'
+import { handleCommands } from '../commands.ts'
 
 const [dataDir = ''] = process.argv.slice(2)
 const engine = await attachEngine({ dataDir, logger: { info() {}, warn: console.warn, error: console.error } })
@@ -22,6 +22,6 @@ app.post<{ Body: Record<string, string> }>('/messages', { schema: { body } }, as
 })
 await app.listen({ port: 0, host: '127.0.0.1' })
 
-obey(async (command: { do: 'port' | 'count' }) =>
+handleCommands(async (command: { do: 'port' | 'count' }) =>
   command.do === 'port' ? (app.server.address() as AddressInfo).port : messages.countDocuments(),
 )

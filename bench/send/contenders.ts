@@ -1,18 +1,18 @@
-import { type Obedient, startObedient } from '../processes.ts'
+import { type CommandProcess, startCommandProcess } from '../processes.ts'
 import { profiling, startCore, startGateway } from '../service.ts'
 import { scratchFolder } from '../workspace.ts'
 import type { SenderCommand } from './sender.ts'
 
 export interface Contender {
   name: string
-  /** What it runs on, and what it was set to. */
+  /** Its environment and settings. */
   about: string
   start(profile?: string): Promise<Sending>
 }
 
 export interface Sending {
-  sender: Obedient
-  /** Every process but the sender. */
+  sender: CommandProcess
+  /** All processes except the sender. */
   pids: number[]
   /** Messages in the store. */
   stored(): Promise<number>
@@ -26,11 +26,11 @@ export const service: Contender = {
   async start(profile) {
     const core = await startCore({ profile })
     const gateway = await startGateway(core, { profile })
-    const sender = await startObedient({ entry: 'bench/send/sender.ts', args: ['service', String(gateway.port)] })
+    const sender = await startCommandProcess({ entry: 'bench/send/sender.ts', args: ['service', String(gateway.port)] })
     return {
       sender,
       pids: [core.running.pid, gateway.running.pid],
-      stored: () => sender.tell({ do: 'count' } satisfies SenderCommand),
+      stored: () => sender.call({ do: 'count' } satisfies SenderCommand),
       async stop() {
         for (const each of [sender, gateway.running, core.running]) await each.stop()
       },
@@ -43,17 +43,17 @@ export const bare: Contender = {
   about: 'one process on the same kind of engine: the body against a schema, one journaled insert for each request',
   async start(profile) {
     const args = [await scratchFolder('bare')]
-    const server = await startObedient({
+    const server = await startCommandProcess({
       entry: 'bench/send/bare-server.ts',
       args,
       nodeArgs: profiling(profile, 'bare'),
     })
-    const port = await server.tell<number>({ do: 'port' })
-    const sender = await startObedient({ entry: 'bench/send/sender.ts', args: ['bare', String(port)] })
+    const port = await server.call<number>({ do: 'port' })
+    const sender = await startCommandProcess({ entry: 'bench/send/sender.ts', args: ['bare', String(port)] })
     return {
       sender,
       pids: [server.pid],
-      stored: () => server.tell({ do: 'count' }),
+      stored: () => server.call({ do: 'count' }),
       async stop() {
         for (const each of [sender, server]) await each.stop()
       },

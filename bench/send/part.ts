@@ -16,8 +16,8 @@ interface Figures {
 
 type Results = Map<Contender, Map<number, Figures[]>>
 
-/** Visitors' messages: gateway and core with the full contract, beside Fastify alone with one insert for each request. */
-export const sendPart: Part = async ({ rounds, quick, only, profile, say }) => {
+/** Visitors' messages: gateway and core with the full contract, compared with Fastify and one insert per request. */
+export const sendPart: Part = async ({ rounds, quick, only, profile, log }) => {
   const times = quick ? { warmUpMs: 500, measuredMs: 1_500 } : { warmUpMs: 1_000, measuredMs: 4_000 }
   const sizes = connectionCounts.filter((count) => numbers(only).length === 0 || numbers(only).includes(count))
   const chosen = contenders.filter(({ name }) => names(only).every((each) => name.toLowerCase().startsWith(each)))
@@ -25,21 +25,21 @@ export const sendPart: Part = async ({ rounds, quick, only, profile, say }) => {
   const results: Results = new Map(chosen.map((each) => [each, new Map(sizes.map((size) => [size, []]))]))
   const acknowledged = new Map<Contender, number>()
   for (const contender of chosen) started.set(contender, await contender.start(profile))
-  // Nobody is measured before its code is compiled.
+  // Warm-up, so that the code is compiled.
   for (const [contender, { sender }] of started) {
     const warmUp = { do: 'send', connections: 64, warmUpMs: times.measuredMs, measuredMs: 0 } satisfies SenderCommand
-    acknowledged.set(contender, (await sender.tell<Sent>(warmUp)).acknowledged)
+    acknowledged.set(contender, (await sender.call<Sent>(warmUp)).acknowledged)
   }
   for (let round = 0; round < rounds; round += 1) {
     for (const connections of sizes) {
-      // Each round begins with another one.
+      // Rotates the order in each round.
       const order = chosen.map((_, index) => chosen[(index + round) % chosen.length] as Contender)
       for (const contender of order) {
         const sending = started.get(contender) as Sending
         const { figures, sent } = await measure(sending, { do: 'send', connections, ...times })
         results.get(contender)?.get(connections)?.push(figures)
         acknowledged.set(contender, (acknowledged.get(contender) ?? 0) + sent.acknowledged)
-        say(`round ${round + 1}, ${connections} at once, ${contender.name}: ${described(figures)}`)
+        log(`round ${round + 1}, ${connections} at once, ${contender.name}: ${described(figures)}`)
       }
     }
   }
@@ -55,7 +55,7 @@ export const sendPart: Part = async ({ rounds, quick, only, profile, say }) => {
 
 async function measure(sending: Sending, command: SenderCommand & { do: 'send' }) {
   const before = await usageOf(sending.pids)
-  const sent = await sending.sender.tell<Sent>(command)
+  const sent = await sending.sender.call<Sent>(command)
   const after = await usageOf(sending.pids)
   const figures: Figures = {
     rate: sent.count / sent.seconds,
@@ -76,7 +76,7 @@ function described({ rate, p50, p99, cpuMicros }: Figures): string {
 
 function tableOf(sizes: number[], results: Results, accounts: string[]): Table {
   return {
-    title: 'Sends, as fast as they are answered',
+    title: 'Sends at maximum rate',
     columns: ['at once', 'messages/s', 'median', '99th percentile', 'processor time each, all but the load'],
     rows: sizes.flatMap((size) =>
       [...results].map(([{ name }, bySize]) => {
@@ -96,7 +96,7 @@ function tableOf(sizes: number[], results: Results, accounts: string[]): Table {
   }
 }
 
-/** Of the same round each. */
+/** Ratios within the same round. */
 function ratiosOf(sizes: number[], results: Results): Table {
   const ratio = (size: number, figure: keyof Figures): Cell => {
     const [ours = [], theirs = []] = [service, bare].map((each) => results.get(each)?.get(size))

@@ -1,33 +1,33 @@
-// Sends as fast as it is answered, over so many connections. Its arguments: a contender's name and its port.
+// Sends at maximum rate over a number of connections. Arguments: a contender's name and its port.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { handleCommands } from '../commands.ts'
 import { type HttpConnection, openConnection } from '../http-connection.ts'
-import { obey } from '../obey.ts'
 import { quantile } from '../table.ts'
 import { type BenchVisitor, createVisitors, readHistory, sendMessage } from '../visitors.ts'
 
 export type SenderCommand =
   | { do: 'send'; connections: number; warmUpMs: number; measuredMs: number }
-  /** Goes on at an even pace until the end is told. */
+  /** Sends at a fixed rate until `end`. */
   | { do: 'begin'; eachSecond: number }
   | { do: 'end' }
-  /** Messages in the logs of all visitors, but for the first of each. */
+  /** Number of messages in all logs, without the first of each visitor. */
   | { do: 'count' }
 
 export interface Sent {
-  /** In the measured time. */
+  /** Messages in the measured time. */
   count: number
   seconds: number
   p50: number
   p99: number
-  /** In the warm-up too. */
+  /** Messages including the warm-up. */
   acknowledged: number
 }
 
 const visitorCount = 512
 const [name = '', port = ''] = process.argv.slice(2)
 const visitors: BenchVisitor[] = name === 'service' ? await createVisitors(Number(port), visitorCount) : []
-/** Each has written before: a first message also binds its session to the conversation. */
+/** Messages sent before. A first message also binds its session to the conversation. */
 let earlier = 0
 const json = { 'Content-Type': 'application/json' }
 
@@ -44,7 +44,7 @@ async function send({ connections, warmUpMs, measuredMs }: SenderCommand & { do:
   const waits: number[] = []
   let acknowledged = 0
 
-  /** Each connection has visitors of its own, in turn: nobody writes two messages at once. */
+  /** Each connection has its own visitors, so that no visitor has two messages in flight. */
   const lane = async (_: unknown, index: number) => {
     const connection = await openConnection(Number(port))
     for (let turn = index; ; turn = (turn + connections) % Math.max(visitors.length, 1)) {
@@ -96,7 +96,7 @@ async function writeFirst(): Promise<void> {
   await Promise.all(Array.from({ length: 16 }, lane))
 }
 
-/** Messages since. */
+/** Messages since the first of each visitor. */
 async function count(): Promise<number> {
   const connection = await openConnection(Number(port))
   let found = 0
@@ -107,7 +107,7 @@ async function count(): Promise<number> {
 
 await writeFirst()
 
-obey(async (command: SenderCommand) => {
+handleCommands(async (command: SenderCommand) => {
   switch (command.do) {
     case 'send':
       return send(command)

@@ -7,12 +7,12 @@ import { environment, freePort } from '../processes.ts'
 import { scratchFolder } from '../workspace.ts'
 
 const root = join(import.meta.dirname, '../..')
-/** What a fresh clone does not have, and what the clone's dependencies are. */
+/** Not copied into the clone: files that a fresh clone lacks, and dependencies, which are linked. */
 const ownOnly = new Set(['node_modules', '.cache', '.data', '.git', 'dist'])
 const readyWithinMs = 120_000
 
-/** From `npm start` to the line that says that all is ready. */
-export const startPart: Part = async ({ rounds, say }) => {
+/** Time from `npm start` to its ready message. */
+export const startPart: Part = async ({ rounds, log }) => {
   const clone = await scratchFolder('start')
   await cp(root, clone, { recursive: true, filter: (path) => !ownOnly.has(path.split('/').at(-1) ?? '') })
   for (const name of ['node_modules', '.cache']) await symlink(join(root, name), join(clone, name))
@@ -27,7 +27,7 @@ export const startPart: Part = async ({ rounds, say }) => {
       for (const folder of missing) await rm(join(clone, folder), { recursive: true, force: true })
       const taken = await timeToReady(clone)
       seconds.get(name)?.push(taken)
-      say(`round ${round + 1}, ${name}: ${taken.toFixed(2)} s`)
+      log(`round ${round + 1}, ${name}: ${taken.toFixed(2)} s`)
     }
   }
   return [
@@ -45,7 +45,7 @@ async function timeToReady(folder: string): Promise<number> {
   const ports = { GATEWAY_PORT: String(gateway), CORE_PORT: String(core), DEMO_PORT: String(demo) }
   const env = { ...environment(), ...ports, LOG_LEVEL: 'warn', METRICS_PORT: '0' }
   const began = performance.now()
-  // A group of its own, since npm puts a shell between.
+  // A separate process group, because npm starts a shell in between.
   const child = spawn('npm', ['start'], { cwd: folder, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const exited = once(child, 'exit')
   const stop = (signal: NodeJS.Signals) =>

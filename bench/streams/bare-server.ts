@@ -1,8 +1,8 @@
-// The least that a Node process needs to hold streams: node:http, the last events of each channel, and no log.
+// The lower bound for a Node stream server: node:http with the last events of each channel, without a log.
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { obey } from '../obey.ts'
+import { handleCommands } from '../commands.ts'
 
 interface Channel {
   events: { sequence: number; bytes: Buffer }[]
@@ -70,4 +70,4 @@ const server = createServer((request, response) => {
 server.listen(0, '127.0.0.1', 4096)
 await once(server, 'listening')
 
-obey(async () => (server.address() as AddressInfo).port)
+handleCommands(async () => (server.address() as AddressInfo).port)

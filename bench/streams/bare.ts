@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Running, startObedient } from '../processes.ts'
+import { type Running, startCommandProcess } from '../processes.ts'
 import { scratchFolder } from '../workspace.ts'
 import type { Contender, Streaming } from './contender.ts'
 import { heapProbe } from './memory.ts'
 
-/** What any server of streams does at least. */
+/** The lower bound for a stream server. */
 export const bare: Contender = {
   name: 'Bare Node',
   about: 'node:http, one process, the last 400 events of each channel in memory; no grants, no log, no limits',
@@ -13,11 +13,11 @@ export const bare: Contender = {
     if (gateways > 1) throw new Error('it has no log that two of them could share')
     const { nodeArgs, heapBytes } = await heapProbe()
     const profiling = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`]
-    const server = await startObedient({
+    const server = await startCommandProcess({
       entry: 'bench/streams/bare-server.ts',
       nodeArgs: [...nodeArgs, ...profiling],
     })
-    const port = await server.tell<number>({})
+    const port = await server.call<number>({})
     const streaming = await plainStreaming(server, port, visitors)
     return { ...streaming, heapBytes: async () => ({ gateway: await heapBytes(), behind: 0 }) }
   },
@@ -32,7 +32,7 @@ export async function plainStreaming(server: Running, port: number, count: numbe
   }))
   await writeFile(visitorsFile, JSON.stringify(visitors))
   const entry = 'bench/streams/http-publisher.ts'
-  const publisher = await startObedient({ entry, args: [String(port)] })
+  const publisher = await startCommandProcess({ entry, args: [String(port)] })
   return {
     ports: [port],
     visitorsFile,
@@ -40,7 +40,7 @@ export async function plainStreaming(server: Running, port: number, count: numbe
     gateways: [server],
     behind: [],
     heapBytes: async () => undefined,
-    fill: (request) => publisher.tell({ do: 'each', ...request }),
+    fill: (request) => publisher.call({ do: 'each', ...request }),
     async stop() {
       await publisher.stop()
       await server.stop()

@@ -1,44 +1,44 @@
-import type { Obedient, Running } from '../processes.ts'
+import type { CommandProcess, Running } from '../processes.ts'
 
-/** Something that holds visitors' streams and brings them events, being one way among several. */
+/** One stream server of the comparison. */
 export interface Contender {
   name: string
-  /** What it runs on, and what it was set to. */
+  /** Its environment and settings. */
   about: string
-  /** Starts all of it afresh. Errors: why it cannot run here. */
+  /** Starts a fresh instance. Throws if it cannot run here. */
   start(options: StreamingOptions): Promise<Streaming>
 }
 
 export interface StreamingOptions {
-  /** Servers that visitors may connect to; a contender that has one only says so by an error. */
+  /** Number of servers for visitors. A contender that supports only one throws. */
   gateways: number
-  /** How many visitors there are, the same at every start. */
+  /** Number of visitors, the same at every start. */
   visitors: number
-  /** Folder for the profiles of our own processes. */
+  /** Folder for profiles of the service's processes. */
   profile?: string | undefined
 }
 
 export interface Streaming {
-  /** Where visitors connect. */
+  /** Ports for visitors. */
   ports: number[]
   /** File of `Visitor`s, as JSON. */
   visitorsFile: string
   /** Takes `PublishCommand`s. */
-  publisher: Obedient
-  /** What visitors connect to. */
+  publisher: CommandProcess
+  /** Servers for visitors. */
   gateways: Running[]
-  /** Whatever else works for it, the publisher not counted. */
+  /** All other processes except the publisher. */
   behind: Running[]
-  /** Bytes in use in the heap and beside it after a forced collection; undefined where there is no such heap. */
+  /** Bytes in heap and external memory after a forced collection; undefined without a Node heap. */
   heapBytes(): Promise<{ gateway: number; behind: number } | undefined>
-  /** Puts so many events of 256 bytes into the logs of visitors, as fast as it can. */
+  /** Writes events of 256 bytes to the logs of visitors as fast as possible. */
   fill(request: { from: number; count: number; times: number }): Promise<void>
   stop(): Promise<void>
 }
 
 export interface Visitor {
-  /** Where its events are published. */
+  /** Channel of its events. */
   channel: string
-  /** Path and headers of its stream, as they go out, without the last empty line. */
+  /** Request head of its stream, without the final empty line. */
   head: string
 }

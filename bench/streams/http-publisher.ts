@@ -1,4 +1,4 @@
-// Publishes to a server of plain HTTP: POST /pub/<channel>, with an event of the same shape as ours.
+// Publishes to a plain HTTP server with POST /pub/<channel>, in the event format of the service.
 import { Pool } from 'undici'
 import { publishWith } from './publishing.ts'
 

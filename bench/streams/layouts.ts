@@ -1,7 +1,7 @@
 import { chat, drain, hold, slow, storm, type Variants } from './steps.ts'
 import type { Turn } from './turn.ts'
 
-/** How long and how large, by how much of it is wanted. */
+/** Duration and size of a run. */
 export type Extent = 'quick' | 'usual' | 'full'
 
 type Column = [name: string, figure: string, unit: string, digits?: number]
@@ -29,7 +29,7 @@ const chatColumns: Column[] = [
   ['processor an event, server', 'gatewayMicros', 'µs'],
   ['core and engine', 'behindMicros', 'µs'],
   ['lost', 'lost', ''],
-  ['doubles', 'doubles', ''],
+  ['duplicates', 'doubles', ''],
   ['load busy', 'busy', '', 2],
   ['load late', 'lag', 'ms', 1],
 ]
@@ -39,12 +39,12 @@ const stormColumns: Column[] = [
   ['processor a visitor, server', 'gatewayMicros', 'µs'],
   ['core and engine', 'behindMicros', 'µs'],
   ['lost', 'lost', ''],
-  ['doubles', 'doubles', ''],
+  ['duplicates', 'doubles', ''],
 ]
 
 const seconds = (extent: Extent, quick: number, usual: number, full: number) => ({ quick, usual, full })[extent]
 
-/** What `--only` picks from. The first three are the service's own goals, the others are named after the workloads of the field note. */
+/** Steps for `--only`. The first three measure the service's goals; the others are general workloads. */
 export const steps: Step[] = [
   {
     name: 'memory',
@@ -52,7 +52,7 @@ export const steps: Step[] = [
     gateways: 1,
     visitors: 8_000,
     columns: memoryColumns,
-    // Until the heap has let go of what opening them left behind.
+    // Long enough for the heap to release what opening the streams left behind.
     run: (turn, extent) => hold(turn, [8_000], seconds(extent, 5, 20, 60)),
   },
   {
@@ -125,7 +125,7 @@ export const steps: Step[] = [
       ['all back after', 'backAfter', 's', 1],
       ['99th percentile of events', 'p99', 'ms'],
       ['lost', 'lost', ''],
-      ['doubles', 'doubles', ''],
+      ['duplicates', 'doubles', ''],
     ],
     run: (turn, extent) => drain(turn, 5_000, seconds(extent, 6, 8, 20)),
   },

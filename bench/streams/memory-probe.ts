@@ -1,4 +1,4 @@
-// Loaded into a server beside what it runs: whoever connects to the port gets the bytes in use after a collection.
+// Preloaded into a server. A connection to the port returns the bytes in use after a collection.
 import { createServer } from 'node:net'
 import { memoryUsage } from 'node:process'
 import { setFlagsFromString } from 'node:v8'

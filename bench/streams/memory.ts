@@ -7,7 +7,7 @@ import { freePort } from '../processes.ts'
 
 const pageBytes = 4096
 
-/** What a Node process is started with so that its heap can be asked for; and how to ask. */
+/** Node arguments that add a heap probe to a process, and a function that reads it. */
 export async function heapProbe(): Promise<{ nodeArgs: string[]; heapBytes: () => Promise<number> }> {
   const port = await freePort()
   const url = pathToFileURL(join(import.meta.dirname, 'memory-probe.ts'))
@@ -18,19 +18,19 @@ export async function heapProbe(): Promise<{ nodeArgs: string[]; heapBytes: () =
   }
 }
 
-/** Of the whole system, in bytes: what the kernel keeps for sockets among it. */
+/** Kernel memory of the whole system in bytes, including sockets. */
 export async function slabBytes(): Promise<number> {
   const kilobytes = /^Slab:\s+(\d+)/m.exec(await readFile('/proc/meminfo', 'utf8'))?.[1]
   return Number(kilobytes) * 1024
 }
 
-/** Files and sockets that processes have open. */
+/** Number of open files and sockets of processes. */
 export async function openFiles(pids: number[]): Promise<number> {
   const counts = await Promise.all(pids.map(async (pid) => (await readdir(`/proc/${pid}/fd`)).length))
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-/** Of these processes alone, without those that they started: a core's engine is none of its memory. */
+/** Resident memory of these processes without their children, so without a core's engine. */
 export async function residentBytes(pids: number[]): Promise<number> {
   const pages = await Promise.all(pids.map(async (pid) => (await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')[1]))
   return pages.reduce((sum, each) => sum + Number(each) * pageBytes, 0)

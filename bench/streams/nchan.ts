@@ -7,14 +7,14 @@ import type { Contender } from './contender.ts'
 
 const module = '/usr/lib/nginx/modules/ngx_nchan_module.so'
 
-/** nginx with the nchan module: written in C, events in shared memory. */
+/** nginx with the nchan module, which keeps events in shared memory. */
 export const nchan: Contender = {
   name: 'nginx + nchan',
   about: 'one worker, events in its own memory; no grants, no log on disk',
   async start({ gateways, visitors }) {
-    if (gateways > 1) throw new Error('two of them share no memory')
+    if (gateways > 1) throw new Error('nchan instances cannot share memory')
     await access(module).catch(() => {
-      throw new Error('the Debian packages nginx and libnginx-mod-nchan are not here')
+      throw new Error('the Debian packages nginx and libnginx-mod-nchan are not installed')
     })
     const folder = await scratchFolder('nchan')
     const port = await freePort()

@@ -1,11 +1,11 @@
-// Begins sessions and fills conversations through the core's own code, without a network between.
+// Creates sessions and fills conversations in process with the core's code.
 import { randomUUID } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { pino } from 'pino'
 import { readCoreConfig } from '../../core/config.ts'
 import { startCore } from '../../core/core.ts'
-import { crowded } from '../delivery/steady.ts'
-import { clock, obey } from '../obey.ts'
+import { clock, handleCommands } from '../commands.ts'
+import { runConcurrently } from '../delivery/pacing.ts'
 import type { Visitor } from './contender.ts'
 import { marker } from './marker.ts'
 
@@ -16,7 +16,7 @@ const { siteKey, origin, mongodbUri } = JSON.parse(await readFile(`${dataDir}/de
 const config = readCoreConfig({ DATA_DIR: dataDir, MONGODB_URI: mongodbUri, GRANT_LIFETIME_SECONDS: '86400' })
 const { context } = await startCore(config, pino({ level: 'warn' }))
 const inFlight = 256
-/** Other numbers than the publisher's. */
+/** Starts above the publisher's numbers. */
 let index = 1_000_000_000
 
 async function begin(): Promise<Visitor> {
@@ -37,16 +37,16 @@ async function begin(): Promise<Visitor> {
   return { channel: content.conversationId, head: `${head.join('\r\n')}\r\n` }
 }
 
-obey(async (command: SeedCommand) => {
+handleCommands(async (command: SeedCommand) => {
   if (command.do === 'sessions') {
     const visitors: Visitor[] = []
-    await crowded(command.count, inFlight, async () => visitors.push(await begin()))
+    await runConcurrently(command.count, inFlight, async () => visitors.push(await begin()))
     await writeFile(visitorsFile, JSON.stringify(visitors), { mode: 0o600 })
     return
   }
   const visitors: Visitor[] = JSON.parse(await readFile(visitorsFile, 'utf8'))
   const chosen = visitors.slice(command.from, command.from + command.count)
-  await crowded(chosen.length * command.times, 2_000, (turn) => {
+  await runConcurrently(chosen.length * command.times, 2_000, (turn) => {
     index += 1
     return context.messages.sendAsAgent({
       conversationId: chosen[turn % chosen.length]?.channel ?? '',

@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort, type Obedient, type Running, startObedient, startPart } from '../processes.ts'
+import { type CommandProcess, freePort, type Running, startCommandProcess, startPart } from '../processes.ts'
 import { scratchFolder } from '../workspace.ts'
 import type { Contender, Streaming } from './contender.ts'
 import { heapProbe } from './memory.ts'
 import type { SeedCommand } from './our-seeder.ts'
 
-/** The sessions are begun once for all turns. */
+/** Sessions are created once for all turns. */
 let seeded: Promise<{ dataDir: string; visitorsFile: string }> | undefined
 
-/** The service: gateway and core as processes of their own, and the embedded engine. */
+/** The service: gateway and core in separate processes, with the embedded engine. */
 export const ours: Contender = {
   name: 'Service',
   about:
@@ -19,7 +19,7 @@ export const ours: Contender = {
     const { dataDir, visitorsFile } = await seeded
     const core = await startCore(dataDir, profile)
     const gateways = await Promise.all(Array.from({ length: count }, () => startGateway(dataDir, core.url, profile)))
-    const publisher = await startObedient({
+    const publisher = await startCommandProcess({
       entry: 'bench/streams/our-publisher.ts',
       args: [core.url, join(dataDir, 'demo.json')],
     })
@@ -33,7 +33,7 @@ export const ours: Contender = {
         const each = await Promise.all(gateways.map(({ heapBytes }) => heapBytes()))
         return { gateway: each.reduce((sum, bytes) => sum + bytes, 0), behind: await core.heapBytes() }
       },
-      fill: (request) => withSeeder(dataDir, visitorsFile, (seeder) => seeder.tell({ do: 'fill', ...request })),
+      fill: (request) => withSeeder(dataDir, visitorsFile, (seeder) => seeder.call({ do: 'fill', ...request })),
       async stop() {
         await publisher.stop()
         for (const { running } of gateways) await running.stop()
@@ -49,13 +49,13 @@ async function seed(count: number): Promise<{ dataDir: string; visitorsFile: str
   const visitorsFile = join(dataDir, 'visitors.json')
   const core = await startCore(dataDir)
   const command: SeedCommand = { do: 'sessions', count }
-  await withSeeder(dataDir, visitorsFile, (seeder) => seeder.tell(command))
+  await withSeeder(dataDir, visitorsFile, (seeder) => seeder.call(command))
   await core.running.stop()
   return { dataDir, visitorsFile }
 }
 
-async function withSeeder(dataDir: string, visitorsFile: string, run: (seeder: Obedient) => Promise<void>) {
-  const seeder = await startObedient({ entry: 'bench/streams/our-seeder.ts', args: [dataDir, visitorsFile] })
+async function withSeeder(dataDir: string, visitorsFile: string, run: (seeder: CommandProcess) => Promise<void>) {
+  const seeder = await startCommandProcess({ entry: 'bench/streams/our-seeder.ts', args: [dataDir, visitorsFile] })
   await run(seeder)
   await seeder.stop()
 }
@@ -87,7 +87,7 @@ async function startOwn(part: 'core' | 'gateway', env: Record<string, string>, p
   return { running, port, url, heapBytes }
 }
 
-/** What `npm run gateway` and the like start Node with. */
+/** Node flags of the npm script of a part. */
 async function scriptFlags(part: string): Promise<string[]> {
   const { scripts } = JSON.parse(await readFile(join(import.meta.dirname, '../../package.json'), 'utf8'))
   return String(scripts[part])

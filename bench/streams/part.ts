@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { Part } from '../parts.ts'
-import { startObedient } from '../processes.ts'
+import { startCommandProcess } from '../processes.ts'
 import type { Table } from '../table.ts'
 import { bare } from './bare.ts'
 import type { Contender } from './contender.ts'
@@ -13,14 +13,14 @@ import type { Figures, Variants } from './steps.ts'
 import { createTurn } from './turn.ts'
 
 const contenders = [ours, bare, nchan]
-/** Figures of each round by variant, and why there are none. */
+/** Figures of each round by variant, or the reason why there are none. */
 interface Measured {
   variants: Map<string, Figures[]>
   failure?: string
 }
 
-/** Visitors' streams beside the least that a Node process needs for them, and beside nginx with nchan. */
-export const streamsPart: Part = async ({ rounds, quick, full, only, profile, say }) => {
+/** Visitors' streams, compared with a minimal Node server and with nginx and nchan. */
+export const streamsPart: Part = async ({ rounds, quick, full, only, profile, log }) => {
   const named = (name: string) => only.some((each) => name.toLowerCase().startsWith(each.toLowerCase()))
   const chosenSteps = steps.some(({ name }) => named(name)) ? steps.filter(({ name }) => named(name)) : steps
   const chosen = contenders.some(({ name }) => named(name)) ? contenders.filter(({ name }) => named(name)) : contenders
@@ -31,17 +31,17 @@ export const streamsPart: Part = async ({ rounds, quick, full, only, profile, sa
   for (const step of chosenSteps) {
     const measured = new Map<Contender, Measured>(chosen.map((contender) => [contender, { variants: new Map() }]))
     for (let round = 0; round < rounds; round += 1) {
-      // Each round begins with another one.
+      // Rotates the order in each round.
       const order = chosen.map((_, index) => chosen[(index + round) % chosen.length] as Contender)
       for (const contender of order) {
         const found = measured.get(contender) as Measured
         if (found.failure !== undefined) continue
-        say(`${step.name}, round ${round + 1} of ${rounds}: ${contender.name}`)
+        log(`${step.name}, round ${round + 1} of ${rounds}: ${contender.name}`)
         await takeTurn(contender, step, extent, { visitors, profile }).then(
-          (variants) => keep(found, variants, say),
+          (variants) => keep(found, variants, log),
           (error: Error) => {
             found.failure = error.message
-            say(`  ${error.message}`)
+            log(`  ${error.message}`)
           },
         )
       }
@@ -59,10 +59,10 @@ async function takeTurn(
   options: { visitors: number; profile?: string | undefined },
 ): Promise<Variants> {
   const streaming = await contender.start({ gateways: step.gateways, ...options })
-  const visitors = await startObedient({ entry: 'bench/streams/visitors.ts' })
+  const visitors = await startCommandProcess({ entry: 'bench/streams/visitors.ts' })
   try {
-    await visitors.tell({ do: 'load', file: streaming.visitorsFile, ports: streaming.ports })
-    await streaming.publisher.tell({ do: 'load', file: streaming.visitorsFile })
+    await visitors.call({ do: 'load', file: streaming.visitorsFile, ports: streaming.ports })
+    await streaming.publisher.call({ do: 'load', file: streaming.visitorsFile })
     await delay(1_000)
     return await step.run(createTurn(streaming, visitors), extent)
   } finally {
@@ -71,12 +71,12 @@ async function takeTurn(
   }
 }
 
-function keep({ variants }: Measured, found: Variants, say: (line: string) => void): void {
+function keep({ variants }: Measured, found: Variants, log: (line: string) => void): void {
   for (const [variant, figures] of found) {
     const before = variants.get(variant) ?? []
     variants.set(variant, [...before, figures])
     const text = Object.entries(figures).map(([name, value]) => `${name} ${Math.round(value * 100) / 100}`)
-    say(`  ${variant}: ${text.join(', ')}`)
+    log(`  ${variant}: ${text.join(', ')}`)
   }
 }
 
@@ -99,7 +99,7 @@ function tableOf({ title, columns }: Step, measured: Map<Contender, Measured>): 
   }
 }
 
-/** Each stream is an open file on both of its ends. */
+/** Checks the limit of open files. Each stream needs one on both ends. */
 async function requireFiles(count: number): Promise<void> {
   const { stdout } = await promisify(execFile)('sh', ['-c', 'ulimit -n'])
   const allowed = stdout.trim() === 'unlimited' ? Number.POSITIVE_INFINITY : Number(stdout)

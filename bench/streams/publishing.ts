@@ -1,33 +1,33 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import { crowded } from '../delivery/steady.ts'
-import { clock, obey } from '../obey.ts'
+import { clock, handleCommands } from '../commands.ts'
+import { runConcurrently } from '../delivery/pacing.ts'
 import { quantile } from '../table.ts'
 import type { Visitor } from './contender.ts'
 import { marker } from './marker.ts'
 
-/** Events to visitors chosen by chance from a range, at random times with the given mean (a Poisson process). */
+/** Events to random visitors of a range, as a Poisson process with the given rate. */
 export interface Flow {
   from: number
   count: number
-  /** A second. */
+  /** Events per second. */
   rate: number
   leastBytes: number
   mostBytes: number
-  /** Of characters that are three bytes each, so that a body of so many is three times as long. */
+  /** Uses three-byte characters, so that the body is three times as long. */
   wide?: boolean
 }
 
 export type PublishCommand =
   | { do: 'load'; file: string }
   | { do: 'flows'; flows: Flow[]; seconds: number }
-  /** So many events to each of a range, as fast as it goes. */
+  /** Sends `times` events to each visitor of a range as fast as possible. */
   | { do: 'each'; from: number; count: number; times: number }
 
 export interface Published {
   published: number
   failed: number
-  /** Milliseconds by which the calls began too late. */
+  /** Delay of the call starts in milliseconds. */
   lagP99: number
 }
 
@@ -36,11 +36,11 @@ const smallBytes = 256
 const plainText = 'The quick brown fox jumps over the lazy dog. '
 const wideText = '敏捷的棕色狐狸跳过懒狗'
 
-/** For a publisher's process: publishes as it is told, with the contender's own call. */
+/** In a publisher process: executes publish commands with the contender's call. */
 export function publishWith(publish: (channel: string, operation: string, body: string) => Promise<unknown>): void {
   let visitors: Visitor[] = []
   let index = 0
-  /** Operations of one process never meet those of another. */
+  /** Makes operation IDs unique per process. */
   const run = Date.now().toString(36)
 
   function send(visitor: number, bytes: number, dueAt: number, filler = plainText): Promise<unknown> {
@@ -79,7 +79,7 @@ export function publishWith(publish: (channel: string, operation: string, body: 
     if (command.do === 'each') {
       const { from, count, times } = command
       const total = count * times
-      await crowded(total, inFlight, (each) => send(from + (each % count), smallBytes, clock()))
+      await runConcurrently(total, inFlight, (each) => send(from + (each % count), smallBytes, clock()))
       return { published: total, failed: 0, lagP99: 0 }
     }
     const flows = await Promise.all(command.flows.map((each) => flow(each, command.seconds)))
@@ -94,5 +94,5 @@ export function publishWith(publish: (channel: string, operation: string, body: 
     }
   }
 
-  obey(execute)
+  handleCommands(execute)
 }

@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { clock } from '../obey.ts'
+import { clock } from '../commands.ts'
 import { usageOf } from '../usage.ts'
 import { openFiles, residentBytes, slabBytes } from './memory.ts'
 import { cpuBetween, type Turn } from './turn.ts'
 import type { Account } from './visitors.ts'
 
 export type Figures = Record<string, number>
-/** Of each variant of a step that a turn went through. */
+/** Figures by variant of a step. */
 export type Variants = Map<string, Figures>
 
 const number = (value: number) => value.toLocaleString('en')
-/** Opened and closed again before anything is measured: code is loaded, connections to what stands behind are there. */
+/** Streams of the warm-up, which loads code and opens connections. */
 const warmUpStreams = 50
 
 async function warmUp({ open, each, visitors }: Turn): Promise<void> {
@@ -20,7 +20,7 @@ async function warmUp({ open, each, visitors }: Turn): Promise<void> {
   await delay(500)
 }
 
-/** W1: streams that are open and hear heartbeats only. */
+/** W1: open streams with heartbeats only. */
 export async function hold(turn: Turn, counts: number[], seconds: number): Promise<Variants> {
   const { streaming, gateways, behind, open } = turn
   const found: Variants = new Map()
@@ -58,24 +58,24 @@ export async function hold(turn: Turn, counts: number[], seconds: number): Promi
   return found
 }
 
-/** W3: events to visitors chosen by chance, 256 bytes to 2 KB each. */
+/** W3: events of 256 bytes to 2 KB to random visitors. */
 export async function chat(turn: Turn, streams: number, rates: number[], seconds: number): Promise<Variants> {
   const found: Variants = new Map()
   const flow = (rate: number) => [{ from: 0, count: streams, rate, leastBytes: 256, mostBytes: 2048 }]
   await turn.open({ from: 0, count: streams })
-  // Its first seconds belong to the compiler, in every contender.
+  // Warm-up, so that the code is compiled.
   await turn.flow(flow(rates[0] ?? 500), seconds)
   for (const rate of rates) found.set(`${number(rate)}/s`, await turn.flow(flow(rate), seconds))
   return found
 }
 
-/** W5: every connection is lost, events come meanwhile, and all visitors are back at once. */
+/** W5: all connections break, events are published, and all visitors reconnect at once. */
 export async function storm(turn: Turn, count: number, missed: number[]): Promise<Variants> {
   const { streaming, gateways, behind, open, visitors, each } = turn
   const found: Variants = new Map()
   const range = { from: 0, count }
   await open(range)
-  // So that each has a position; and a first storm that is not counted.
+  // Gives each stream a position. The first storm is not counted.
   await each({ ...range, times: 1 })
   for (const [turnOfIt, times] of [0, ...missed].entries()) {
     await visitors({ do: 'cut' })
@@ -98,7 +98,7 @@ export async function storm(turn: Turn, count: number, missed: number[]): Promis
   return found
 }
 
-/** W7: one visitor in a hundred stops reading, under events of 12 KB to these few; the others have theirs as before. */
+/** W7: one visitor in a hundred stops reading while it gets events of 12 KB. The others read normally. */
 export async function slow(turn: Turn, streams: number, seconds: number): Promise<Variants> {
   const { gateways, open, flow, visitors } = turn
   const stalled = streams / 100
@@ -131,11 +131,11 @@ export async function slow(turn: Turn, streams: number, seconds: number): Promis
   ])
 }
 
-/** W9: one of two gateways stops under events; its visitors come back to the other. */
+/** W9: one of two gateways stops under load; its visitors reconnect to the other. */
 export async function drain(turn: Turn, streams: number, seconds: number): Promise<Variants> {
   const { streaming, open, visitors, each } = turn
   await open({ from: 0, count: streams })
-  // So that each has a position to come back with.
+  // Gives each stream a position for its resume.
   await each({ from: 0, count: streams, times: 1 })
   await visitors({ do: 'follow', on: true })
   const [first] = streaming.gateways
@@ -148,7 +148,7 @@ export async function drain(turn: Turn, streams: number, seconds: number): Promi
 async function reopening({ streaming, visitors }: Turn, streams: number, seconds: number): Promise<Figures> {
   await visitors({ do: 'account' })
   const flows = [{ from: 0, count: streams, rate: 500, leastBytes: 256, mostBytes: 2048 }]
-  const { published } = await streaming.publisher.tell<{ published: number }>({ do: 'flows', flows, seconds })
+  const { published } = await streaming.publisher.call<{ published: number }>({ do: 'flows', flows, seconds })
   await visitors({ do: 'wait', events: published, withinMs: 30_000 })
   await delay(300)
   const { events, doubles, p99, reopened } = await visitors<Account>({ do: 'account' })

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Obedient } from '../processes.ts'
+import type { CommandProcess } from '../processes.ts'
 import { type Usage, usageOf } from '../usage.ts'
 import type { Streaming } from './contender.ts'
 import type { Flow, PublishCommand, Published } from './publishing.ts'
 import type { Account, VisitorsCommand } from './visitors.ts'
 
-/** One contender, freshly started, with the visitors and the publisher that come to it. */
+/** One freshly started contender with its visitors and publisher. */
 export interface Turn {
   streaming: Streaming
   gateways: number[]
@@ -13,7 +13,7 @@ export interface Turn {
   open(request: { from: number; count: number; inFlight?: number; events?: number }): Promise<number>
   visitors<Answer = void>(command: VisitorsCommand): Promise<Answer>
   each(request: { from: number; count: number; times: number }): Promise<void>
-  /** Publishes for so long, waits until all of it has come, and says how that went. */
+  /** Publishes for the given time, waits for all events and returns the figures. */
   flow(flows: Flow[], seconds: number): Promise<FlowFigures>
 }
 
@@ -23,23 +23,23 @@ export interface FlowFigures extends Record<string, number> {
   p999: number
   lost: number
   doubles: number
-  /** Processor time in microseconds for each event. */
+  /** CPU time per event in microseconds. */
   gatewayMicros: number
   behindMicros: number
-  /** How busy the load was, 0 to 1, and how late: above 0.8 the figures are the load's own. */
+  /** Utilization of the load process (0 to 1) and its delay. Above 0.8 the load itself is the bottleneck. */
   busy: number
   lag: number
 }
 
-/** Streams that are being opened at once, unless a step says otherwise. */
+/** Default number of streams that are opened concurrently. */
 const openingAtOnce = 200
 const arriveWithinMs = 15_000
 
-export function createTurn(streaming: Streaming, visitors: Obedient): Turn {
+export function createTurn(streaming: Streaming, visitors: CommandProcess): Turn {
   const gateways = streaming.gateways.map(({ pid }) => pid)
   const behind = streaming.behind.map(({ pid }) => pid)
-  const tell = <Answer>(command: VisitorsCommand) => visitors.tell<Answer>(command)
-  const publish = (command: PublishCommand) => streaming.publisher.tell<Published>(command)
+  const tell = <Answer>(command: VisitorsCommand) => visitors.call<Answer>(command)
+  const publish = (command: PublishCommand) => streaming.publisher.call<Published>(command)
 
   return {
     streaming,
@@ -59,7 +59,7 @@ export function createTurn(streaming: Streaming, visitors: Obedient): Turn {
       const { published, failed, lagP99 } = await publish({ do: 'flows', flows, seconds })
       await tell({ do: 'wait', events: published - failed, withinMs: arriveWithinMs })
       const after = await Promise.all([usageOf(gateways), usageOf(behind)])
-      // What comes twice comes a little later.
+      // Waits for late duplicates.
       await delay(200)
       const { events, doubles, p50, p99, p999, busy, lagP99: loadLag } = await tell<Account>({ do: 'account' })
       const micros = (index: 0 | 1) => (cpuBetween(before[index], after[index]) / published) * 1e6

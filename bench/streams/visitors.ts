@@ -1,42 +1,42 @@
-// The visitors: a process that holds their streams over plain sockets and keeps account of each event.
+// A process that holds the visitors' streams over plain sockets and counts their events.
 import { readFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
-import { clock, obey } from '../obey.ts'
+import { clock, handleCommands } from '../commands.ts'
 import { quantile } from '../table.ts'
 import type { Visitor } from './contender.ts'
 import { markers } from './marker.ts'
 
 export type VisitorsCommand =
   | { do: 'load'; file: string; ports: number[] }
-  /** Opens the streams of a range; resolves with the milliseconds until each has begun and has had so many events. */
+  /** Opens a range of streams. Resolves with the milliseconds until each is open and has `events` events. */
   | { do: 'open'; from: number; count: number; inFlight: number; events?: number }
-  /** Breaks every connection off. */
+  /** Resets all connections. */
   | { do: 'cut' }
-  /** The first so many stop reading. */
+  /** The first `count` streams stop reading. */
   | { do: 'stall'; count: number }
-  /** Whether a stream that ends is opened again, after a random part of what `retry` says. */
+  /** Whether ended streams reconnect, after a random part of `retry`. */
   | { do: 'follow'; on: boolean }
-  /** Resolves once so many different events have come since the last `account`, or the time is up. */
+  /** Resolves after `events` different events since the last `account`, or on timeout. */
   | { do: 'wait'; events: number; withinMs: number }
-  /** What has come since the last one. */
+  /** Returns the counts since the last one. */
   | { do: 'account' }
 
 export interface Account {
   events: number
   doubles: number
-  /** Milliseconds from when an event was due to its arrival, of those visitors that read. */
+  /** Latency from the due time of an event in milliseconds, for reading visitors. */
   p50: number
   p99: number
   p999: number
-  /** Milliseconds by which the load's own loop was late, 99th percentile. */
+  /** Event loop delay of the load process in milliseconds, 99th percentile. */
   lagP99: number
-  /** Processor time by time. */
+  /** CPU utilization. */
   busy: number
-  /** Streams that were opened again by `follow`, by tenths of a second since the first of them. */
+  /** Streams that `follow` reopened, per tenth of a second since the first. */
   reopened: number[]
-  /** Answers that were no stream. */
+  /** Responses without a stream. */
   refused: number
 }
 
@@ -78,7 +78,7 @@ function open(stream: Stream): void {
   socket.on('close', () => {
     if (stream.socket !== socket) return
     stream.socket = undefined
-    // The one that ended may be going away.
+    // Uses the next server, because this one may be stopping.
     stream.port += 1
     if (following) setTimeout(reopen, Math.random() * stream.retryMs, stream)
   })
@@ -93,7 +93,7 @@ function reopen(stream: Stream): void {
   }
 }
 
-/** A line never ends within a chunk's frame, so that the frames may be read as lines. */
+/** Chunk framing never splits a line, so the text can be read as lines. */
 function read(stream: Stream, text: string): void {
   const end = text.lastIndexOf('\n')
   if (end < 0) {
@@ -143,7 +143,7 @@ async function openRange(from: number, count: number, inFlight: number, events: 
   }
   const deadline = delay(60_000, undefined, { ref: false }).then(() => {
     const missing = wanted.filter((each) => !each.begun || each.events < events).length
-    throw new Error(`${missing} of ${count} streams did not come to what they should, ${refused} were refused`)
+    throw new Error(`${missing} of ${count} streams are not ready, ${refused} were rejected`)
   })
   await Promise.race([Promise.all(Array.from({ length: inFlight }, lane)), deadline])
   return clock() - before
@@ -189,7 +189,7 @@ function account(): Account {
   return found
 }
 
-obey(async (command: VisitorsCommand) => {
+handleCommands(async (command: VisitorsCommand) => {
   switch (command.do) {
     case 'load': {
       const visitors: Visitor[] = JSON.parse(await readFile(command.file, 'utf8'))

@@ -1,6 +1,6 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 
-/** What screen readers are told, politely. */
+/** Texts for screen readers, in a polite live region. */
 export interface Announcer {
   text: ReadonlySignal<string>
   say(text: string): void
@@ -11,7 +11,7 @@ export function createAnnouncer(): Announcer {
   return {
     text,
     say(next) {
-      // The same text twice is a change too.
+      // A repeated text must differ, or screen readers do not read it again.
       text.value = text.value === next ? `${next}\u00a0` : next
     },
   }

@@ -5,7 +5,7 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 
-/** The internal services, as the workspace session may use them. */
+/** Clients of the internal services that a workspace session may call. */
 export interface Api {
   messaging: Client<typeof MessagingService>
   sessions: Client<typeof SessionService>
@@ -24,29 +24,29 @@ export function createApi(transport: Transport): Api {
   }
 }
 
-/** Shows the session at each call, and tells when it is not accepted any more. */
-export function authorize(token: () => string | undefined, onRefused: (token: string) => void): Interceptor {
+/** Adds the session token to each call. Calls `onRejected` when the service rejects the token. */
+export function authorize(token: () => string | undefined, onRejected: (token: string) => void): Interceptor {
   return (next) => async (request) => {
-    const shown = token()
-    if (shown === undefined) throw new ConnectError('signed out', Code.Unauthenticated)
-    request.header.set('Authorization', `Bearer ${shown}`)
-    const refused = (error: unknown) => {
-      if (ConnectError.from(error).code === Code.Unauthenticated) onRefused(shown)
+    const sessionToken = token()
+    if (sessionToken === undefined) throw new ConnectError('signed out', Code.Unauthenticated)
+    request.header.set('Authorization', `Bearer ${sessionToken}`)
+    const checkError = (error: unknown) => {
+      if (ConnectError.from(error).code === Code.Unauthenticated) onRejected(sessionToken)
       return error
     }
     try {
       const response = await next(request)
-      return response.stream ? { ...response, message: watched(response.message, refused) } : response
+      return response.stream ? { ...response, message: watchErrors(response.message, checkError) } : response
     } catch (error) {
-      throw refused(error)
+      throw checkError(error)
     }
   }
 }
 
-async function* watched<T>(messages: AsyncIterable<T>, refused: (error: unknown) => unknown): AsyncIterable<T> {
+async function* watchErrors<T>(messages: AsyncIterable<T>, checkError: (error: unknown) => unknown): AsyncIterable<T> {
   try {
     yield* messages
   } catch (error) {
-    throw refused(error)
+    throw checkError(error)
   }
 }

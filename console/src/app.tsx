@@ -45,7 +45,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
       platform: { clock: systemClock, lifecycle: pageLifecycle, tabs: createPageTabs(location.origin) },
       now: Date.now,
       random: Math.random,
-      nudges: window,
+      browserEvents: window,
     })
     return { ...app, session, drafts, inbox, operations: createOperations() }
   }, [session])

@@ -2,29 +2,29 @@ import { useEffect, useState } from 'preact/hooks'
 import { useConsole } from './console-context.ts'
 import { formatDistance } from './time.ts'
 
-/** Whether what is on the screen is live. A short break is not worth a word. */
+/** Shows whether the inbox is live. Interruptions under 1.5 s are not shown. */
 export function ConnectionStateLine() {
   const { inbox, announcer } = useConsole()
   const link = inbox.link.value
   const [settled, setSettled] = useState(link.name)
   useEffect(() => {
-    const quiet = link.name === 'live' || link.name === 'refused' ? 0 : 1500
+    const quiet = link.name === 'live' || link.name === 'rejected' ? 0 : 1500
     const timer = setTimeout(() => setSettled(link.name), quiet)
     return () => clearTimeout(timer)
   }, [link.name])
   const live = settled === 'live'
   useEffect(() => {
-    if (settled === 'waiting') announcer.say('The inbox is not live. Reconnecting.')
-    if (live) announcer.say('The inbox is live.')
+    if (settled === 'waiting') announcer.say('Inbox disconnected. Reconnecting.')
+    if (live) announcer.say('Inbox connected.')
   }, [settled === 'waiting', live])
 
-  if (settled === 'refused')
-    return <p class="link-state off">Not live: this session may not watch the inbox. Reload to see what is new.</p>
+  if (settled === 'rejected')
+    return <p class="link-state off">Offline: this session does not allow live updates. Reload to see new messages.</p>
   if (live) return <p class="link-state on">Live</p>
   return (
     <p class="link-state waiting">
       {settled === 'connecting' ? 'Connecting…' : 'Reconnecting…'}
-      {link.name === 'waiting' && ` next try in ${formatDistance(link.retryAt - Date.now())}`}
+      {link.name === 'waiting' && ` next attempt in ${formatDistance(link.retryAt - Date.now())}`}
     </p>
   )
 }

@@ -9,7 +9,7 @@ import type { Router } from './router.ts'
 import type { SessionHolder, WorkspaceSession } from './session.ts'
 import type { Shortcuts } from './shortcuts.ts'
 
-/** Everything that the views of one signed-in operator share. */
+/** Shared by all views of one signed-in operator. */
 export interface Console {
   session: WorkspaceSession
   holder: SessionHolder
@@ -26,6 +26,6 @@ export const ConsoleContext = createContext<Console | undefined>(undefined)
 
 export function useConsole(): Console {
   const context = useContext(ConsoleContext)
-  if (!context) throw new Error('a view outside of the console')
+  if (!context) throw new Error('useConsole was called outside of the console context')
   return context
 }

@@ -1,32 +1,32 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 
-/** A failed call, in words for an operator. */
+/** A failed call, described for an operator. */
 export interface Failure {
-  /** What happened and what to do. */
+  /** The problem and what to do. */
   text: string
-  /** The call may have been carried out all the same: repeat it with the same key only. */
+  /** The call may have succeeded. Repeat it only with the same key. */
   ambiguous: boolean
   code: string
-  /** There is no such thing, and asking again changes nothing. */
+  /** The object does not exist. A retry does not help. */
   missing: boolean
-  /** Which fields break which rule: a path such as `/origins/0`. */
+  /** Invalid fields. The path has the form `/origins/0`. */
   issues: { path: string; rule: string }[]
 }
 
 const texts: Record<string, string> = {
-  SubscriptionDisabled: 'The subscription is disabled. Enable it first; what is held then goes on by itself.',
-  AttemptNotRetryable: 'This delivery is on its way or has been accepted already, so there is nothing to retry.',
-  IdempotencyConflict: 'This was done before with other content. Reload to see how it stands.',
-  OperationInProgress: 'The same change is still being made. Try again in a moment.',
-  CommandAlreadyResolved: 'The visitor has decided already. The state above is up to date now.',
-  CommandExpired: 'The request ran out of time. Ask again if you still need it.',
-  SessionExpired: 'The visitor’s session has expired, so nothing can be shown to them now.',
-  SessionClosed: 'The visitor’s session is closed, so nothing can be shown to them now.',
-  SessionRevoked: 'The visitor’s session was revoked, so nothing can be shown to them now.',
-  VisitorBanned: 'The visitor is banned, so nothing can be shown to them.',
+  SubscriptionDisabled: 'The subscription is disabled. Enable it first; held deliveries are then sent.',
+  AttemptNotRetryable: 'This delivery is in progress or already accepted and cannot be retried.',
+  IdempotencyConflict: 'This request was already made with different content. Reload to see the current state.',
+  OperationInProgress: 'The same change is still in progress. Try again in a moment.',
+  CommandAlreadyResolved: 'The visitor has already answered this request.',
+  CommandExpired: 'The request has expired. Send a new one if you still need it.',
+  SessionExpired: 'The visitor’s session has expired. Requests cannot be shown.',
+  SessionClosed: 'The visitor’s session is closed. Requests cannot be shown.',
+  SessionRevoked: 'The visitor’s session was revoked. Requests cannot be shown.',
+  VisitorBanned: 'The visitor is banned. Requests cannot be shown.',
   ConnectionDisabled: 'The connection is disabled. Enable it under Installations.',
-  RouteNotAdvertised: 'The installation does not offer this. Switch the capability on under Installations.',
+  RouteNotAdvertised: 'This capability is turned off. Turn it on under Installations.',
   PayloadTooLarge: 'The lead is too large for one delivery. Map fewer fields.',
 }
 
@@ -36,30 +36,30 @@ const rules: Record<string, string> = {
   maxLength: 'is too long',
   minItems: 'needs at least one entry',
   maxItems: 'has too many entries',
-  pattern: 'has a form that is not allowed',
-  format: 'has a form that is not allowed',
-  enum: 'is not one of the choices',
-  origin: 'must be on the visitor’s own site, or on an origin that the installation allows',
-  publicAddress: 'must lead to a public address; private and internal ones are refused',
-  uniqueItems: 'has an entry twice',
+  pattern: 'has an invalid format',
+  format: 'has an invalid format',
+  enum: 'is not an allowed value',
+  origin: 'must be on the visitor’s site or another allowed origin',
+  publicAddress: 'must resolve to a public address; private and internal addresses are rejected',
+  uniqueItems: 'contains a duplicate',
 }
 
-/** The first call with the key still runs. */
-const unsettled = new Set(['OperationInProgress'])
+/** The first call with the key is still running. */
+const inProgress = new Set(['OperationInProgress'])
 
-/** Any failure of a call, as an operator may see it. */
+/** Describes a failed call for an operator. */
 export function describeFailure(error: unknown): Failure {
   const failure = ConnectError.from(error)
   const info = failure.findDetails(ErrorInfoSchema)[0]
   const code = info?.code || Code[failure.code]
   const issues = info?.issues.map(({ path, rule }) => ({ path, rule })) ?? []
-  // Without the core's own word it is not known how far the call came.
+  // Without error details from the core, the outcome of the call is unknown.
   const ambiguous = !info && unknownOutcome.has(failure.code)
   return {
     code,
     missing: failure.code === Code.NotFound,
     issues,
-    ambiguous: ambiguous || unsettled.has(code) || failure.code === Code.Unavailable || failure.code === Code.Internal,
+    ambiguous: ambiguous || inProgress.has(code) || failure.code === Code.Unavailable || failure.code === Code.Internal,
     text: texts[code] ?? textOf(failure.code, issues, info?.retryAfter),
   }
 }
@@ -69,22 +69,22 @@ const unknownOutcome = new Set([Code.Unavailable, Code.Unknown, Code.DeadlineExc
 function textOf(code: Code, issues: Failure['issues'], retryAfter: number | undefined): string {
   switch (code) {
     case Code.InvalidArgument:
-      return issues.length > 0 ? `${issues.map(issueText).join('. ')}.` : 'Something in this form is not allowed.'
+      return issues.length > 0 ? `${issues.map(issueText).join('. ')}.` : 'The form has an invalid value.'
     case Code.Unauthenticated:
-      return 'Your session is not valid any more. Sign in again.'
+      return 'Your session is no longer valid. Sign in again.'
     case Code.PermissionDenied:
-      return 'Your session does not allow this. Ask for one with more rights.'
+      return 'Your session does not have permission for this.'
     case Code.NotFound:
       return 'This does not exist, or belongs to another workspace.'
     case Code.ResourceExhausted:
-      return `That was too much at once. Try again in ${Math.ceil(retryAfter ?? 5)} seconds.`
+      return `Too many requests. Try again in ${Math.ceil(retryAfter ?? 5)} seconds.`
     case Code.Unimplemented:
-      return 'This server does not offer that yet.'
+      return 'This server does not support this.'
     case Code.FailedPrecondition:
     case Code.AlreadyExists:
-      return 'This is not possible as things stand. Reload to see how they do.'
+      return 'This is not possible in the current state. Reload to see the changes.'
     case Code.Internal:
-      return 'The service failed at this. Try again; if it stays, tell whoever runs it.'
+      return 'Internal error. Try again. If it persists, contact your administrator.'
     default:
       return 'The service cannot be reached. Check the connection and try again.'
   }

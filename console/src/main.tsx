@@ -3,22 +3,22 @@ import { render } from 'preact'
 import { createAnnouncer } from './announcer.ts'
 import { authorize, createApi } from './api.ts'
 import { App } from './app.tsx'
-import { createOperations, keyWrites } from './operations.ts'
+import { addIdempotencyKeys, createOperations } from './operations.ts'
 import { createRouter } from './router.ts'
 import { createSessionHolder } from './session.ts'
 import { createShortcuts } from './shortcuts.ts'
 import './styles/index.css'
 
 const holder = createSessionHolder({ storage: sessionStorage, now: Date.now })
-const refused = (token: string) => {
-  // A call of the session before must not end the one that came after it.
-  if (holder.current.value?.token === token) holder.end('refused')
+const onRejected = (token: string) => {
+  // A late response to an earlier session must not end the current one.
+  if (holder.current.value?.token === token) holder.end('rejected')
 }
 const api = createApi(
   createConnectTransport({
     baseUrl: `${location.origin}/rpc`,
     useBinaryFormat: true,
-    interceptors: [keyWrites(createOperations()), authorize(() => holder.current.value?.token, refused)],
+    interceptors: [addIdempotencyKeys(createOperations()), authorize(() => holder.current.value?.token, onRejected)],
   }),
 )
 

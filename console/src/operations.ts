@@ -3,14 +3,14 @@ import type { Interceptor } from '@connectrpc/connect'
 import { describeFailure } from './failures.ts'
 
 /**
- * Names of logical operations. While it is not known what became of one, its next try has the same name; once it is
- * answered, the next one has another.
+ * Keys of logical operations. Retries of an operation with an unknown outcome reuse its key. Once an
+ * operation is finished, the next one gets a new key.
  */
 export interface Operations {
-  /** The name of what is being done to the target, made at the first call. */
+  /** Returns the key of the open operation on the target. Creates it on the first call. */
   keyFor(target: string): string
-  /** It was answered, for good or bad. */
-  settle(target: string): void
+  /** Ends the operation because its outcome is known. */
+  finish(target: string): void
 }
 
 export function createOperations(newId: () => string = newOperationId): Operations {
@@ -23,21 +23,21 @@ export function createOperations(newId: () => string = newOperationId): Operatio
       open.set(target, id)
       return id
     },
-    settle: (target) => void open.delete(target),
+    finish: (target) => void open.delete(target),
   }
 }
 
-/** Also on a page without a secure context, where `crypto.randomUUID` is missing. */
+/** Works without a secure context, where `crypto.randomUUID` is missing. */
 export function newOperationId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   return `op_${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`
 }
 
 /**
- * Gives each write that can carry an idempotency key one. A call with the same input has the same key until it is answered, so
- * pressing the button again after a lost answer repeats the write instead of doing it twice.
+ * Adds an idempotency key to each write that accepts one. A call with the same input keeps its key until
+ * its outcome is known, so a second click after a lost response does not repeat the write.
  */
-export function keyWrites(operations: Operations): Interceptor {
+export function addIdempotencyKeys(operations: Operations): Interceptor {
   return (next) => async (request) => {
     const keyField = request.method.input.field.idempotencyKey
     if (request.stream || !keyField) return next(request)
@@ -45,10 +45,10 @@ export function keyWrites(operations: Operations): Interceptor {
     Object.assign(request.message, { [keyField.localName]: operations.keyFor(target) })
     try {
       const response = await next(request)
-      operations.settle(target)
+      operations.finish(target)
       return response
     } catch (error) {
-      if (!describeFailure(error).ambiguous) operations.settle(target)
+      if (!describeFailure(error).ambiguous) operations.finish(target)
       throw error
     }
   }

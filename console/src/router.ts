@@ -1,6 +1,6 @@
 import { computed, type ReadonlySignal, signal } from '@preact/signals'
 
-/** A place in the console, as its address says it. */
+/** A view of the console, as its URL describes it. */
 export type Route =
   | { view: 'inbox' }
   | { view: 'conversation'; conversationId: string; details: boolean }
@@ -17,7 +17,7 @@ export type Route =
 
 export const base = '/console'
 
-/** The route of an address; what no view has is `unknown`. */
+/** Parses a URL. Returns `unknown` if no view matches. */
 export function parseRoute(address: string): Route {
   const { pathname, searchParams } = new URL(address, 'http://console')
   const [area = '', id, more] = pathname.slice(base.length).split('/').filter(Boolean).map(decode)
@@ -35,7 +35,7 @@ export function parseRoute(address: string): Route {
       if (id !== undefined) return { view: 'delivery', deliveryId: id }
       const status = searchParams.get('status')
       const subscriptionId = searchParams.get('subscription')
-      return { view: 'deliveries', ...(status && { status }), ...(subscriptionId && { subscriptionId }) }
+      return { view: 'deliveries', status: status ?? undefined, subscriptionId: subscriptionId ?? undefined }
     }
     case 'subscriptions':
       if (id === undefined) return { view: 'subscriptions' }
@@ -45,7 +45,7 @@ export function parseRoute(address: string): Route {
   }
 }
 
-/** The address of a route. */
+/** The path of a route. */
 export function pathOf(route: Exclude<Route, { view: 'unknown' }>): string {
   switch (route.view) {
     case 'inbox':
@@ -78,12 +78,12 @@ export const conversationPath = (conversationId: string) =>
 
 export interface Router {
   route: ReadonlySignal<Route>
-  /** Goes to a path of the console. */
+  /** Navigates to a path of the console. */
   go(path: string, options?: { replace?: boolean }): void
   stop(): void
 }
 
-/** Follows the address bar by the History API: links of the console change the route without a new page. */
+/** Router on the History API. Links of the console change the route without a page load. */
 export function createRouter(window: Window): Router {
   const { location, history, document } = window
   const address = signal(location.href)

@@ -20,15 +20,15 @@ function storage() {
 
 describe('a workspace session', () => {
   it.each([
-    ['nothing', '', /not a workspace session/],
-    ['no JWT', 'a.b', /not a workspace session/],
-    ['parts that are no JSON', 'a.b.c', /not a workspace session/],
-    ['no workspace', `${part({})}.${part({ sub: 'ada' })}.c2ln`, /names no workspace/],
-  ])('is told from %s', (_, given, says) => {
+    ['an empty text', '', /not a workspace session/],
+    ['a text with two parts', 'a.b', /not a workspace session/],
+    ['parts that are not JSON', 'a.b.c', /not a workspace session/],
+    ['a token without a workspace', `${part({})}.${part({ sub: 'ada' })}.c2ln`, /has no workspace/],
+  ])('rejects %s', (_, given, says) => {
     expect(readWorkspaceSession(given, Date.now())).toMatch(says)
   })
 
-  it('is read with names beyond ASCII', () => {
+  it('reads names with non-ASCII characters', () => {
     expect(readWorkspaceSession(token({ sub: 'Ägnes', scope: 'a b' }), Date.now())).toMatchObject({
       operator: 'Ägnes',
       workspaceId: 'ws_1',
@@ -36,7 +36,7 @@ describe('a workspace session', () => {
     })
   })
 
-  it('ends by itself at its time, also beyond the reach of one timer, and leaves nothing in the tab', () => {
+  it('expires after more than the maximum timer delay and removes the token from the tab', () => {
     const tab = storage()
     const holder = createSessionHolder({ storage: tab, now: Date.now })
     const days = 30 * 86_400
@@ -49,7 +49,7 @@ describe('a workspace session', () => {
     expect([...tab.kept.values()].join()).not.toContain('.c2ln')
   })
 
-  it('is taken up again after a reload, unless it has expired meanwhile', () => {
+  it('is restored after a reload unless it has expired', () => {
     const tab = storage()
     createSessionHolder({ storage: tab, now: Date.now }).signIn(token({ exp: inSeconds(60) }), '')
     expect(createSessionHolder({ storage: tab, now: Date.now }).current.value?.displayName).toBe('ada')

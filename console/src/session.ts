@@ -1,25 +1,25 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 
-/** Who works here, as the workspace session says it. Only the server judges it; this is for the eye. */
+/** The claims of the workspace session, for display. Only the server verifies it. */
 export interface WorkspaceSession {
   token: string
   workspaceId: string
-  /** The operator, as the session's issuer names them. */
+  /** The operator's name in the token. */
   operator: string
-  /** What visitors see as the agent's name. */
+  /** The agent's name that visitors see. */
   displayName: string
   scopes: string[]
-  /** Milliseconds of the epoch; left out where the session has no end of its own. */
+  /** Milliseconds since the epoch; undefined if the token does not expire. */
   expiresAt?: number
 }
 
-export type SessionEnd = 'signed_out' | 'expired' | 'refused'
+export type SessionEnd = 'signed_out' | 'expired' | 'rejected'
 
 export interface SessionHolder {
   current: ReadonlySignal<WorkspaceSession | undefined>
-  /** Why there is none, after there was one. */
+  /** Why the last session ended. */
   ended: ReadonlySignal<SessionEnd | undefined>
-  /** Answers what is wrong with the token, or undefined. */
+  /** Returns the problem with the token, or undefined. */
   signIn(token: string, displayName: string): string | undefined
   end(reason: SessionEnd): void
 }
@@ -28,29 +28,28 @@ type Storage = Pick<globalThis.Storage, 'getItem' | 'setItem' | 'removeItem'>
 
 const tokenKey = 'service.console.session'
 const nameKey = 'service.console.name'
-/** `setTimeout` counts no further. */
-const longestTimer = 2 ** 31 - 1
+/** Maximum delay of `setTimeout`. */
+const maxTimerMs = 2 ** 31 - 1
 
-/** What a workspace session (a JWT) says of itself, or what is wrong with it. */
+/** Reads the claims of a workspace session (a JWT). Returns a string that describes the problem if it is invalid. */
 export function readWorkspaceSession(token: string, now: number): Omit<WorkspaceSession, 'displayName'> | string {
   const parts = token.split('.')
   const claims = parts.length === 3 ? decodeClaims(parts[1]!) : undefined
-  if (!claims) return 'This is not a workspace session: it should be three parts with dots between them.'
+  if (!claims) return 'This is not a workspace session token.'
   const { wid, sub, scope, exp } = claims
-  if (typeof wid !== 'string' || typeof sub !== 'string')
-    return 'This token names no workspace and operator. A workspace session has both.'
+  if (typeof wid !== 'string' || typeof sub !== 'string') return 'This token has no workspace or no operator.'
   const expiresAt = typeof exp === 'number' ? exp * 1000 : undefined
-  if (expiresAt !== undefined && expiresAt <= now) return 'This session has expired. Ask for a new one.'
+  if (expiresAt !== undefined && expiresAt <= now) return 'This session has expired. Request a new one.'
   return {
     token,
     workspaceId: wid,
     operator: sub,
     scopes: typeof scope === 'string' ? scope.split(' ').filter(Boolean) : [],
-    ...(expiresAt === undefined ? {} : { expiresAt }),
+    expiresAt,
   }
 }
 
-/** Keeps the session for this tab alone, and ends it when its time is over. */
+/** Stores the session in this tab only, and ends it when it expires. */
 export function createSessionHolder({ storage, now }: { storage: Storage; now: () => number }): SessionHolder {
   const current = signal<WorkspaceSession | undefined>(undefined)
   const ended = signal<SessionEnd | undefined>(undefined)
@@ -70,11 +69,11 @@ export function createSessionHolder({ storage, now }: { storage: Storage; now: (
     if (expiresAt === undefined) return
     const left = expiresAt - now()
     if (left <= 0) end('expired')
-    else timer = setTimeout(watchExpiry, Math.min(left, longestTimer))
+    else timer = setTimeout(watchExpiry, Math.min(left, maxTimerMs))
   }
 
-  function signIn(given: string, displayName: string): string | undefined {
-    const read = readWorkspaceSession(given.trim(), now())
+  function signIn(input: string, displayName: string): string | undefined {
+    const read = readWorkspaceSession(input.trim(), now())
     if (typeof read === 'string') return read
     storage.setItem(tokenKey, read.token)
     storage.setItem(nameKey, displayName)
@@ -84,8 +83,8 @@ export function createSessionHolder({ storage, now }: { storage: Storage; now: (
     return undefined
   }
 
-  const kept = storage.getItem(tokenKey)
-  if (kept !== null && signIn(kept, storage.getItem(nameKey) ?? '') !== undefined) {
+  const stored = storage.getItem(tokenKey)
+  if (stored !== null && signIn(stored, storage.getItem(nameKey) ?? '') !== undefined) {
     storage.removeItem(tokenKey)
     ended.value = 'expired'
   }

@@ -54,10 +54,10 @@ const areas: Area[] = [
   },
 ]
 
-/** The frame around every view: where one can go, who one is, and whether the inbox is live. */
+/** The frame of every view: navigation, operator and connection state. */
 export function Shell() {
   const { session, holder, api, router, inbox, shortcuts } = useConsole()
-  const [helping, setHelping] = useState(false)
+  const [isHelpOpen, setHelpOpen] = useState(false)
   const main = useRef<HTMLElement>(null)
   const workspace = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace, [session.token])
   const route = router.route.value
@@ -67,7 +67,7 @@ export function Shell() {
   useEffect(
     () =>
       shortcuts.bind({
-        '?': () => setHelping(true),
+        '?': () => setHelpOpen(true),
         ...Object.fromEntries(areas.map(({ key, path }) => [key, () => router.go(path)])),
       }),
     [shortcuts],
@@ -115,11 +115,11 @@ export function Shell() {
               <span title={session.expiresAt === undefined ? undefined : formatFull(new Date(session.expiresAt))}>
                 {session.displayName === session.operator ? '' : `${session.operator} · `}
                 {session.expiresAt === undefined
-                  ? 'no end of session'
-                  : `${formatDistance(session.expiresAt - Date.now())} left`}
+                  ? 'session does not expire'
+                  : `expires in ${formatDistance(session.expiresAt - Date.now())}`}
               </span>
             </div>
-            <button type="button" class="icon-button" aria-label="Keyboard shortcuts" onClick={() => setHelping(true)}>
+            <button type="button" class="icon-button" aria-label="Keyboard shortcuts" onClick={() => setHelpOpen(true)}>
               <Icon name="help" />
             </button>
             <button type="button" class="icon-button" aria-label="Sign out" onClick={() => holder.end('signed_out')}>
@@ -131,7 +131,7 @@ export function Shell() {
       <main id="main" class="main" ref={main} tabIndex={-1}>
         <View route={route} />
       </main>
-      {helping && <ShortcutHelp onClose={() => setHelping(false)} />}
+      {isHelpOpen && <ShortcutHelp onClose={() => setHelpOpen(false)} />}
     </div>
   )
 }
@@ -165,7 +165,7 @@ function View({ route }: { route: Route }) {
     case 'unknown':
       return (
         <Page title="Not found">
-          <Empty icon="search" title="There is nothing at this address">
+          <Empty icon="search" title="Page not found">
             <p>
               <a href={pathOf({ view: 'inbox' })}>Go to the inbox</a>
             </p>
@@ -175,7 +175,7 @@ function View({ route }: { route: Route }) {
   }
 }
 
-/** A new view takes the focus with its heading, so that a reader begins there; a view's own change of address does not. */
+/** Focuses the heading of a new view for screen readers. A change of filter does not move the focus. */
 function useFocusOnRoute(main: { current: HTMLElement | null }) {
   const { router } = useConsole()
   const before = useRef<string | undefined>(undefined)

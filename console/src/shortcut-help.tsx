@@ -6,7 +6,7 @@ const groups: { title: string; keys: [string[], string][] }[] = [
   {
     title: 'Everywhere',
     keys: [
-      [['?'], 'This help'],
+      [['?'], 'Keyboard shortcuts'],
       [['g', 'i'], 'Inbox'],
       [['g', 'l'], 'Leads'],
       [['g', 'd'], 'Deliveries'],
@@ -19,19 +19,19 @@ const groups: { title: string; keys: [string[], string][] }[] = [
     keys: [
       [['j'], 'Next conversation'],
       [['k'], 'Previous conversation'],
-      [['Enter'], 'Open it'],
+      [['Enter'], 'Open'],
       [['/'], 'Search'],
     ],
   },
   {
     title: 'Conversation',
     keys: [
-      [['r'], 'Write an answer'],
-      [['Enter'], 'Send it'],
+      [['r'], 'Reply'],
+      [['Enter'], 'Send'],
       [['Shift', 'Enter'], 'New line'],
-      [['Esc'], 'Leave the answer, back to the list'],
-      [['a'], 'Assign to me, or take it back'],
-      [['i'], 'Details of the visitor'],
+      [['Esc'], 'Leave the reply, back to the list'],
+      [['a'], 'Assign to me or unassign'],
+      [['i'], 'Visitor details'],
     ],
   },
 ]
@@ -62,7 +62,7 @@ export function ShortcutHelp({ onClose }: { onClose: () => void }) {
         </div>
         <Toggle
           label="Single-key shortcuts"
-          hint="Switch them off if you speak to your machine, or press keys by accident."
+          hint="Turn off if you use voice control or press keys by accident."
           checked={shortcuts.enabled.value}
           onChange={(on) => {
             shortcuts.enabled.value = on

@@ -1,16 +1,16 @@
 import { type Signal, signal } from '@preact/signals'
 
 export interface Shortcuts {
-  /** Single keys do something; whoever speaks to the machine can switch that off (WCAG 2.1.4). */
+  /** Whether single keys are active. Users of voice control can turn them off (WCAG 2.1.4). */
   enabled: Signal<boolean>
-  /** Binds keys until the answer is called. The latest binding of a key counts. */
+  /** Binds keys until the returned function is called. The latest binding of a key wins. */
   bind(keys: Record<string, () => void>): () => void
   stop(): void
 }
 
 const storageKey = 'service.console.shortcuts'
 
-/** Single keys, where nothing is being written and no dialog is open. `g i` is written as it is typed: `g`, then `i`. */
+/** Single-key shortcuts, inactive in text fields and dialogs. `g i` means `g`, then `i`. */
 export function createShortcuts(document: Document, storage: Pick<Storage, 'getItem' | 'setItem'>): Shortcuts {
   const enabled = signal(storage.getItem(storageKey) !== 'off')
   const stopKeeping = enabled.subscribe((on) => storage.setItem(storageKey, on ? 'on' : 'off'))
@@ -18,7 +18,7 @@ export function createShortcuts(document: Document, storage: Pick<Storage, 'getI
   let prefix = ''
   let prefixAt = 0
 
-  function pressed(event: KeyboardEvent) {
+  function handleKey(event: KeyboardEvent) {
     if (!enabled.value || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing)
       return
     if (isWriting(event.target as Element) || document.querySelector('dialog[open]')) return
@@ -34,7 +34,7 @@ export function createShortcuts(document: Document, storage: Pick<Storage, 'getI
     }
   }
 
-  document.addEventListener('keydown', pressed)
+  document.addEventListener('keydown', handleKey)
   return {
     enabled,
     bind(keys) {
@@ -43,7 +43,7 @@ export function createShortcuts(document: Document, storage: Pick<Storage, 'getI
     },
     stop() {
       stopKeeping()
-      document.removeEventListener('keydown', pressed)
+      document.removeEventListener('keydown', handleKey)
     },
   }
 }

@@ -5,14 +5,14 @@ import { Icon } from './ui/icon.tsx'
 import { Notice } from './ui/notice.tsx'
 
 const reasons: Record<SessionEnd, { tone: 'info' | 'warning'; text: string }> = {
-  signed_out: { tone: 'info', text: 'You are signed out. Nothing of the session is left in this tab.' },
+  signed_out: { tone: 'info', text: 'You are signed out. This tab keeps no session data.' },
   expired: {
     tone: 'warning',
-    text: 'Your session has expired. Sign in with a new one; what you were writing is still here.',
+    text: 'Your session has expired. Sign in again; your drafts are saved.',
   },
-  refused: {
+  rejected: {
     tone: 'warning',
-    text: 'The service does not accept your session any more. Sign in with a new one; what you were writing is still here.',
+    text: 'The service no longer accepts your session. Sign in again; your drafts are saved.',
   },
 }
 
@@ -45,8 +45,8 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
           label="Workspace session"
           hint={
             <>
-              The token that your workspace gives you. It stays in this tab only. On your own machine{' '}
-              <code>npm start</code> has printed the command that shows the demo’s.
+              Your workspace session token. It is stored in this tab only. For the local demo, run the command that{' '}
+              <code>npm start</code> printed.
             </>
           }
           error={problem}
@@ -66,7 +66,7 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
             />
           )}
         </Field>
-        <Field label="Your name" hint="What visitors see beside your answers. Left empty: as the session names you.">
+        <Field label="Your name" hint="Shown to visitors with your replies. If empty, the name in the session is used.">
           {(attributes) => <input {...attributes} ref={name} class="input" maxLength={128} autocomplete="off" />}
         </Field>
         <button class="button primary wide" type="submit">

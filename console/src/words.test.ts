@@ -5,7 +5,7 @@ import { createOperations } from './operations.ts'
 import { conversationPath, parseRoute, pathOf, type Route } from './router.ts'
 import { destinationProblem, mappedFieldProblem } from './subscriptions/subscription-words.ts'
 
-describe('addresses', () => {
+describe('routes', () => {
   it.each<Exclude<Route, { view: 'unknown' }>>([
     { view: 'inbox' },
     { view: 'conversation', conversationId: 'cnv_a/b?', details: true },
@@ -15,11 +15,11 @@ describe('addresses', () => {
     { view: 'new-subscription' },
     { view: 'subscription', subscriptionId: 'sub_1' },
     { view: 'lead', leadId: 'lead_1' },
-  ])('of $view lead back to it', (route) => {
+  ])('parses the path of $view back to the same route', (route) => {
     expect(parseRoute(pathOf(route))).toEqual(route)
   })
 
-  it('are the inbox where they end, and nothing where there is nothing', () => {
+  it('parses the root as the inbox and an unknown path as unknown', () => {
     expect(parseRoute('/console/')).toEqual({ view: 'inbox' })
     expect(parseRoute('/console/elsewhere')).toEqual({ view: 'unknown' })
     expect(parseRoute('/console/conversations/%')).toMatchObject({ conversationId: '%' })
@@ -27,8 +27,8 @@ describe('addresses', () => {
   })
 })
 
-describe('a text with addresses in it', () => {
-  it('has links to http(s) only, without what stands behind them', () => {
+describe('linkParts', () => {
+  it('links http(s) URLs only, without trailing punctuation', () => {
     expect(linkParts('see https://a.example/x, (http://b.example) javascript:alert(1)')).toEqual([
       { text: 'see ' },
       { text: 'https://a.example/x', href: 'https://a.example/x' },
@@ -40,8 +40,8 @@ describe('a text with addresses in it', () => {
   })
 })
 
-describe('what an operator types', () => {
-  it('is an origin or is told why not', () => {
+describe('input checks', () => {
+  it('accept valid origins and describe invalid ones', () => {
     for (const good of [
       'https://a.example',
       'http://localhost:8081',
@@ -60,7 +60,7 @@ describe('what an operator types', () => {
       expect(originProblem(bad), bad).toBeTypeOf('string')
   })
 
-  it('is a destination and a field of a lead or is told why not', () => {
+  it('accept valid destinations and lead fields and describe invalid ones', () => {
     expect(destinationProblem('https://a.example/hook?x=1')).toBeUndefined()
     for (const bad of ['ftp://a.example', 'https://u:p@a.example', 'https://a.example/#x', ''])
       expect(destinationProblem(bad), bad).toBeTypeOf('string')
@@ -68,13 +68,13 @@ describe('what an operator types', () => {
     for (const bad of ['reference', 'a b', 'ä']) expect(mappedFieldProblem(bad), bad).toBeTypeOf('string')
   })
 
-  it('is read on its accent colour', () => {
+  it('choose the text colour with the higher contrast', () => {
     expect([textOn('#ffee00'), textOn('#1f6f5c')]).toEqual(['#000000', '#ffffff'])
   })
 })
 
-describe('the name of an operation', () => {
-  it('stays until it is answered', () => {
+describe('the key of an operation', () => {
+  it('is reused until the operation finishes', () => {
     let made = 0
     const operations = createOperations(() => {
       made += 1
@@ -85,7 +85,7 @@ describe('the name of an operation', () => {
       'op_1',
       'op_2',
     ])
-    operations.settle('retry a')
+    operations.finish('retry a')
     expect(operations.keyFor('retry a')).toBe('op_3')
   })
 })

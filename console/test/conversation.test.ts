@@ -15,15 +15,15 @@ beforeEach(async () => {
 const bodies = (conversationId: string) => core.conversations.messages(conversationId).map(({ body }) => body)
 
 describe('a conversation', () => {
-  it('is answered live, in both directions, and the visitor’s messages become read', async () => {
+  it('shows new messages of both sides live and marks the visitor’s messages as read', async () => {
     const { page, complaints, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByText('And if it does not fit?').first().waitFor()
     await until(
-      'it is read',
+      'the message to be read',
       () =>
         core.conversations.messages('cnv_maria').findLast(({ author }) => author?.kind === 'visitor')?.state === 'read',
     )
-    const field = page.getByRole('textbox', { name: 'Your answer' })
+    const field = page.getByRole('textbox', { name: 'Reply' })
     await field.fill('Send it back')
     await page.keyboard.press('Shift+Enter')
     await page.keyboard.type('within 30 days.')
@@ -41,16 +41,16 @@ describe('a conversation', () => {
     await close()
   })
 
-  it('whose answer was lost says so, and sending it again leaves one message', async () => {
+  it('shows a reply with an unknown outcome as failed, and sends it once after a retry', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
     core.fault('SendAgentMessage', { code: Code.Unavailable })
-    const field = page.getByRole('textbox', { name: 'Your answer' })
+    const field = page.getByRole('textbox', { name: 'Reply' })
     await field.fill('I look into it')
     await page.keyboard.press('Enter')
-    await page.getByText(/not certain that this was sent/).waitFor()
-    // Also after the page was loaded again, by the name that it had.
+    await page.getByText(/may not have been sent/).waitFor()
+    // Survives a reload and keeps its operation ID.
     await page.reload()
-    await page.getByText(/not certain that this was sent/).waitFor()
+    await page.getByText(/may not have been sent/).waitFor()
     await page.getByRole('button', { name: 'Send again' }).click()
     await page.getByRole('button', { name: 'Send again' }).waitFor({ state: 'detached' })
     const [first, second] = core.calls('SendAgentMessage') as { clientOperationId: string }[]
@@ -59,30 +59,30 @@ describe('a conversation', () => {
     await close()
   })
 
-  it('whose answer was carried out although its reply was lost shows it once, as sent', async () => {
+  it('shows a reply once, as sent, if the service stored it but the response was lost', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
     await page.getByText('Live', { exact: true }).waitFor()
     core.fault('SendAgentMessage', { code: Code.Unavailable, afterwards: true })
-    await page.getByRole('textbox', { name: 'Your answer' }).fill('Try it now')
+    await page.getByRole('textbox', { name: 'Reply' }).fill('Try it now')
     await page.keyboard.press('Enter')
     await page.locator('.message.agent:not(.outgoing)', { hasText: 'Try it now' }).waitFor()
-    await until('no leftover', async () => (await page.locator('.outgoing').count()) === 0)
+    await until('no pending reply', async () => (await page.locator('.outgoing').count()) === 0)
     expect(await page.locator('.message', { hasText: 'Try it now' }).count()).toBe(1)
     await close()
   })
 
-  it('keeps what is being written when the session ends, and shows it to the same operator only', async () => {
+  it('keeps a draft when the session ends and shows it to the same operator only', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
-    await page.getByRole('textbox', { name: 'Your answer' }).fill('Half a sentence')
-    core.refuse(true)
+    await page.getByRole('textbox', { name: 'Reply' }).fill('Half a sentence')
+    core.rejectSessions(true)
     await page.getByRole('heading', { name: 'Workspace console' }).waitFor()
-    await page.getByText(/does not accept your session/).waitFor()
+    await page.getByText(/no longer accepts your session/).waitFor()
     expect(page.url()).not.toContain('eyJ')
-    core.refuse(false)
+    core.rejectSessions(false)
     async function signIn(sub: string) {
       await page.getByLabel('Workspace session').fill(workspaceSession({ sub }))
       await page.getByRole('button', { name: 'Sign in' }).click()
-      return page.getByRole('textbox', { name: 'Your answer' })
+      return page.getByRole('textbox', { name: 'Reply' })
     }
     const again = await signIn('ada@example.com')
     await until('the draft', async () => (await again.inputValue()) === 'Half a sentence')
@@ -93,7 +93,7 @@ describe('a conversation', () => {
     await close()
   })
 
-  it('goes on after its stream was cut, with what came in between', async () => {
+  it('shows the messages that it missed after its stream was cut', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByText('Live', { exact: true }).waitFor()
     core.cutStreams()
@@ -105,7 +105,7 @@ describe('a conversation', () => {
     await close()
   })
 
-  it('shows whatever a visitor writes as text', async () => {
+  it('shows HTML in a visitor’s message as text', async () => {
     const { page, complaints, close } = await browser.open(core, 'conversations/cnv_maria')
     const evil =
       '<img src=x onerror="window.hit=1"><script>window.hit=1</script> javascript:alert(1) https://ok.example/"onmouseover="x'
@@ -120,19 +120,19 @@ describe('a conversation', () => {
     await close()
   })
 
-  it('asks for a screenshot and shows what becomes of it: the picture, and nothing of it afterwards', async () => {
+  it('requests a screenshot, shows the image, and releases it when the dialog closes', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('button', { name: 'Screenshot' }).click()
-    await page.getByLabel('What for').fill('To see the error')
+    await page.getByLabel('Purpose').fill('To see the error')
     await page.keyboard.press('Enter')
     await page.locator('.command').getByText('Waiting for the visitor').waitFor()
     const { commandId } = core.visitors.commands()[0]!
     core.visitors.resolve(commandId, 'granted')
-    await page.locator('.command').getByText('Granted, waiting for the picture').waitFor()
+    await page.locator('.command').getByText('Allowed, waiting for the image').waitFor()
     core.visitors.upload(commandId, await samplePicture())
-    await page.getByRole('button', { name: /^Show the picture/ }).click()
-    const image = page.getByRole('img', { name: /as they shared it/ })
-    await until('the picture', () => image.evaluate((element) => (element as HTMLImageElement).naturalWidth > 0))
+    await page.getByRole('button', { name: /^View image/ }).click()
+    const image = page.getByRole('img', { name: /^Screenshot of the visitor/ })
+    await until('the image', () => image.evaluate((element) => (element as HTMLImageElement).naturalWidth > 0))
     const src = (await image.getAttribute('src'))!
     expect(await accessibilityFindings(page)).toEqual([])
     await page.keyboard.press('Escape')
@@ -151,33 +151,33 @@ describe('a conversation', () => {
 
   it.each([
     ['declined', 'Declined'],
-    ['expired', 'Ran out of time'],
-    ['completed', 'Arrived there'],
-  ])('asks the visitor to go elsewhere and tells that it was %s', async (state, text) => {
+    ['expired', 'Expired'],
+    ['completed', 'Completed'],
+  ])('requests a navigation and shows that it was %s', async (state, text) => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('button', { name: 'Navigation' }).click()
-    await page.getByLabel('Address').fill('shop.example/returns')
-    await page.getByRole('button', { name: 'Ask to go there' }).click()
-    await page.getByText(/Write a whole address/).waitFor()
-    await page.getByLabel('Address').fill('https://shop.example/returns')
-    await page.getByRole('button', { name: 'Ask to go there' }).click()
+    await page.getByLabel('URL').fill('shop.example/returns')
+    await page.getByRole('button', { name: 'Send request' }).click()
+    await page.getByText(/Enter a full URL/).waitFor()
+    await page.getByLabel('URL').fill('https://shop.example/returns')
+    await page.getByRole('button', { name: 'Send request' }).click()
     await page.locator('.command').getByText('Waiting for the visitor').waitFor()
     core.visitors.resolve(core.visitors.commands()[0]!.commandId, state)
     await page.locator('.command').getByText(text).waitFor()
     await close()
   })
 
-  it('is assigned, closed, its visitor banned and unbanned, its session revoked, each after saying what happens', async () => {
+  it('can be assigned and closed, and its visitor banned and unbanned after a confirmation', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('button', { name: 'Assign to me' }).click()
     await page.getByText(/Assigned to you/).waitFor()
     await page.getByRole('button', { name: 'Revoke session' }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByText(/ends for good/).waitFor()
+    await dialog.getByText(/cannot be reopened/).waitFor()
     await page.keyboard.press('Escape')
     expect(core.visitors.session('ses_maria').state).toBe('active')
     await page.getByRole('button', { name: 'Ban visitor' }).click()
-    await dialog.getByText(/Every live session of this visitor ends/).waitFor()
+    await dialog.getByText(/Every active session of this visitor ends/).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
     await dialog.getByLabel('Reason').fill('Abuse')
     await dialog.getByRole('button', { name: 'Ban visitor' }).click()
@@ -186,15 +186,15 @@ describe('a conversation', () => {
       .getByText(/· Banned/)
       .waitFor()
     expect(core.calls('BanVisitor')).toMatchObject([{ sessionId: 'ses_maria', reason: 'Abuse' }])
-    // What stands is the service's word, so it is the same after a reload.
+    // The state comes from the service, so it is the same after a reload.
     await page.reload()
-    await page.getByText(/get no new session until the ban is lifted/).waitFor()
+    await page.getByText(/cannot start a new session until you lift the ban/).waitFor()
     expect(await page.getByRole('button', { name: 'Ban visitor' }).count()).toBe(0)
-    await page.getByRole('button', { name: 'Lift the ban' }).click()
-    await dialog.getByRole('button', { name: 'Lift the ban' }).click()
-    await page.getByText('The ban is lifted. The visitor can').waitFor()
+    await page.getByRole('button', { name: 'Lift ban' }).click()
+    await dialog.getByRole('button', { name: 'Lift ban' }).click()
+    await page.getByText('Ban lifted. The visitor can').waitFor()
     await page.reload()
-    await page.getByText('The ban is lifted. The visitor can').waitFor()
+    await page.getByText('Ban lifted. The visitor can').waitFor()
     await page.getByRole('button', { name: 'Ban visitor' }).waitFor()
     await page.getByRole('button', { name: 'Close', exact: true }).click()
     await page.getByText(/· Closed/).waitFor()

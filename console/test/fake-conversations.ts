@@ -16,25 +16,25 @@ import {
 type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
 type EventInit = MessageInitShape<typeof InboxEventSchema>
 
-interface Kept {
+interface StoredConversation {
   conversation: Conversation
   messages: Message[]
   sequence: number
 }
 
-/** Conversations in memory, with the log's sequences and the stream's frames. */
-export function fakeConversations(tell: (frame: Frame) => void) {
-  const kept = new Map<string, Kept>()
+/** Conversations in memory, with sequences and stream frames. */
+export function fakeConversations(publish: (frame: Frame) => void) {
+  const stored = new Map<string, StoredConversation>()
   const operations = new Map<string, Message>()
   const ranks = ['queued', 'sent', 'delivered', 'read']
 
-  function found(conversationId: string): Kept {
-    const entry = kept.get(conversationId)
+  function found(conversationId: string): StoredConversation {
+    const entry = stored.get(conversationId)
     if (!entry) throw new ConnectError('NotFound', Code.NotFound)
     return entry
   }
 
-  function shown({ conversation, messages }: Kept) {
+  function shown({ conversation, messages }: StoredConversation) {
     const lastMessage = messages.at(-1)
     return create(ConversationSchema, {
       ...conversation,
@@ -42,13 +42,13 @@ export function fakeConversations(tell: (frame: Frame) => void) {
     })
   }
 
-  function changed(entry: Kept, ...events: EventInit[]) {
+  function changed(entry: StoredConversation, ...events: EventInit[]) {
     const { visitor: _, lastMessage: __, ...conversation } = shown(entry)
-    tell({ case: 'changed', value: { conversation, events } })
+    publish({ case: 'changed', value: { conversation, events } })
   }
 
   function put(
-    entry: Kept,
+    entry: StoredConversation,
     kind: string,
     body: string,
     more: { displayName?: string; at?: number; state?: string } = {},
@@ -61,7 +61,7 @@ export function fakeConversations(tell: (frame: Frame) => void) {
       author: { kind, ...(more.displayName && { displayName: more.displayName }) },
       body,
       contentType: 'text',
-      state: more.state ?? (kind === 'visitor' ? 'sent' : 'sent'),
+      state: more.state ?? 'sent',
       createdAt: timestampFromMs(more.at ?? Date.now()),
     })
     entry.messages.push(message)
@@ -71,7 +71,7 @@ export function fakeConversations(tell: (frame: Frame) => void) {
 
   const methods = {
     async listConversations({ status, limit = 50, pageToken }) {
-      const all = [...kept.values()]
+      const all = [...stored.values()]
         .map(shown)
         .filter((one) => one.lastSequence > 0 && (!status || one.status === status))
         .sort((one, other) => Number(other.lastMessageAt!.seconds - one.lastMessageAt!.seconds))
@@ -156,9 +156,9 @@ export function fakeConversations(tell: (frame: Frame) => void) {
     messages: (conversationId: string) => found(conversationId).messages,
     conversation: (conversationId: string) => shown(found(conversationId)),
 
-    /** A conversation that nobody is told of. */
+    /** Adds a conversation without an event. */
     add(conversation: MessageInitShape<typeof ConversationSchema> & { conversationId: string }) {
-      kept.set(conversation.conversationId, {
+      stored.set(conversation.conversationId, {
         conversation: create(ConversationSchema, {
           workspaceId: 'ws_shop',
           connectionId: 'con_site',
@@ -172,13 +172,13 @@ export function fakeConversations(tell: (frame: Frame) => void) {
       })
     },
 
-    /** A message that nobody is told of. */
+    /** Adds an earlier message without an event. */
     past(conversationId: string, kind: 'visitor' | 'agent', body: string, secondsAgo: number, state?: string) {
       const more = { at: Date.now() - secondsAgo * 1000, state, ...(kind === 'agent' && { displayName: 'Ada' }) }
       return put(found(conversationId), kind, body, more)
     },
 
-    /** The visitor writes, and every watcher hears of it. */
+    /** Adds a message of the visitor and sends it to all watchers. */
     visitorSays(conversationId: string, body: string) {
       const entry = found(conversationId)
       const message = put(entry, 'visitor', body)

@@ -17,7 +17,7 @@ import { fakeWorkspace } from './fake-workspace.ts'
 
 type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
 
-/** What the gateway sends with the console's page. */
+/** The content security policy that the gateway sends with the console. */
 export const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -31,32 +31,32 @@ export const pagePolicy = [
   "trusted-types 'none'",
 ].join('; ')
 
-/** One call, as a test may make it go wrong. */
+/** A fault that a test injects into one call. `afterwards` fails the call after it was executed. */
 export type Fault = { code: Code; info?: string; afterwards?: boolean }
 
-/** A core in memory behind the gateway's two paths: what the console sees of a server, and what a test may do to it. */
+/** An in-memory core behind the gateway's two paths, with fault injection. */
 export async function startFakeCore() {
   const calls: { method: string; message: unknown }[] = []
   const faults = new Map<string, Fault[]>()
   const watchers = new Set<(frame: Frame | 'cut') => void>()
-  let refusing = false
-  const tell = (frame: Frame) => {
+  let rejecting = false
+  const publish = (frame: Frame) => {
     for (const watcher of watchers) watcher(frame)
   }
-  const conversations = fakeConversations(tell)
+  const conversations = fakeConversations(publish)
   const visitors = fakeVisitors()
   const workspace = fakeWorkspace()
   const leads = fakeLeads()
 
   const watch: Interceptor = (next) => async (request) => {
     const method = request.method.name
-    if (refusing || !request.header.get('authorization')?.startsWith('Bearer '))
+    if (rejecting || !request.header.get('authorization')?.startsWith('Bearer '))
       throw failure({ code: Code.Unauthenticated, info: 'Unauthenticated' })
     if (!request.stream) calls.push({ method, message: request.message })
     const fault = faults.get(method)?.shift()
     if (fault && !fault.afterwards) throw failure(fault)
     const response = await next(request)
-    // The call was carried out, and its answer is lost.
+    // The call was executed, but its response is lost.
     if (fault) throw failure(fault)
     return response
   }
@@ -107,11 +107,11 @@ export async function startFakeCore() {
     workspace,
     leads,
     calls: (method: string) => calls.filter((call) => call.method === method).map(({ message }) => message as never),
-    /** The next calls of a method go wrong. */
+    /** Injects faults into the next calls of a method. */
     fault: (method: string, ...more: Fault[]) => void faults.set(method, [...(faults.get(method) ?? []), ...more]),
-    /** Every session is refused from now on, or accepted again. */
-    refuse(on: boolean) {
-      refusing = on
+    /** Rejects or accepts every session from now on. */
+    rejectSessions(on: boolean) {
+      rejecting = on
       if (on) for (const watcher of watchers) watcher('cut')
     },
     cutStreams() {
@@ -131,7 +131,7 @@ export function failure({ code, info }: Fault): ConnectError {
 
 export const at = (secondsAgo: number) => timestampFromMs(Date.now() - secondsAgo * 1000)
 
-/** A workspace session as its issuer would write it; the fake looks at no signature. */
+/** A workspace session token. The fake core does not verify its signature. */
 export function workspaceSession({ sub = 'ada@example.com', lifetime = 36_000 } = {}): string {
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const claims = { aud: 'service.workspace', wid: 'ws_shop', sub, scope: 'leads:deliver' }
@@ -154,7 +154,7 @@ async function servePage(path: string) {
     const content = await readFile(join(consoleDist, file))
     return { status: 200, type: types[extname(file)] ?? 'application/octet-stream', content }
   } catch {
-    return { status: 404, type: 'text/plain', content: 'not here' }
+    return { status: 404, type: 'text/plain', content: 'not found' }
   }
 }
 

@@ -12,7 +12,7 @@ import {
   SubscriptionStatus,
 } from '#proto/lead/v1/subscription_pb.js'
 
-/** Leads, where they go, and each attempt. */
+/** Leads, subscriptions and delivery attempts in memory. */
 export function fakeLeads() {
   const leads: Lead[] = []
   const subscriptions: Subscription[] = []

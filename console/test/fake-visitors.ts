@@ -4,7 +4,7 @@ import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect'
 import { type Command, CommandKind, CommandSchema, CommandService } from '#proto/command/v1/command_pb.js'
 import { type Session, SessionSchema, SessionService } from '#proto/session/v1/session_pb.js'
 
-/** Visitors' sessions, and what is asked of their pages. */
+/** Visitor sessions and commands in memory. */
 export function fakeVisitors() {
   const sessions = new Map<string, Session>()
   const commands: Command[] = []

@@ -9,7 +9,7 @@ import {
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
 
-/** A workspace with its connections and installations. */
+/** A workspace with connections and installations in memory. */
 export function fakeWorkspace() {
   const connections: Connection[] = []
   const installations: Installation[] = []
@@ -76,7 +76,7 @@ export function fakeWorkspace() {
           const installation = found(siteKey)
           if (enabled !== undefined) installation.enabled = enabled
           if (origins.length > 0) installation.origins = origins
-          // A text that is left empty stays as it was.
+          // An empty text keeps the current value.
           const texts = Object.entries(appearance ?? {}).filter(([name, text]) => name !== '$typeName' && text !== '')
           Object.assign(installation.appearance!, Object.fromEntries(texts))
           if (capabilities) {

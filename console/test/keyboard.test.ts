@@ -15,22 +15,22 @@ beforeAll(async () => {
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.textContent ?? '')
 
 interface Walk {
-  /** What Tab comes to, in order, by role and name. */
+  /** The elements that Tab reaches, in order, by tag and name. */
   stops: string[]
-  /** What one can do something with, and Tab does not come to. */
+  /** Usable elements that Tab does not reach. */
   missed: string[]
-  /** Where one cannot see where one is: the stop is not shown, or nothing around it says that it has the focus. */
+  /** Stops that are hidden or have no visible focus indicator. */
   unseen: string[]
 }
 
-/** Goes around the page by Tab, and looks at what one could have done with a pointer. */
+/** Tabs through the page and compares the stops with all usable elements. */
 async function walk(page: Page): Promise<Walk> {
   await page.evaluate(() => {
     for (const element of document.querySelectorAll<HTMLElement>('[data-walk]')) delete element.dataset.walk
     const usable = 'a[href], button:not([disabled]), input:not([disabled]), select, textarea, [tabindex="0"]'
     const within = document.querySelector('dialog[open]') ?? document.body
     const wanted = [...within.querySelectorAll<HTMLElement>(usable)].filter(
-      // Of radio buttons of one name the keyboard comes to one, and the arrows go on from there.
+      // Tab reaches only the checked radio button of a group; the arrow keys reach the others.
       (element) => element.checkVisibility() && !(element.matches('[type=radio]') && !element.matches(':checked')),
     )
     for (const [index, element] of wanted.entries()) element.dataset.walk = String(index)
@@ -46,7 +46,7 @@ async function walk(page: Page): Promise<Walk> {
       if (!element || element === document.body) return undefined
       const name = element.getAttribute('aria-label') ?? (element as HTMLInputElement).labels?.[0]?.textContent
       const shows = (part: Element | null) => part !== null && getComputedStyle(part).outlineStyle !== 'none'
-      // What came up since the walk began is a stop as well.
+      // Elements that appeared during the walk count as well.
       element.dataset.walk ??= late
       return {
         key: element.dataset.walk,
@@ -55,7 +55,7 @@ async function walk(page: Page): Promise<Walk> {
         marked: shows(element) || shows(element.nextElementSibling),
       }
     }, `late ${step}`)
-    // Beyond the page's end is its beginning.
+    // After the end of the page, Tab starts again at its beginning.
     if (!stop) continue
     if (seen.has(stop.key)) break
     seen.add(stop.key)
@@ -72,8 +72,8 @@ async function walk(page: Page): Promise<Walk> {
   return { stops, missed, unseen }
 }
 
-describe('without a pointer', () => {
-  it('an operator signs in, finds, opens, answers, assigns, asks, and leaves', async () => {
+describe('with the keyboard only', () => {
+  it('an operator can sign in, search, open, reply to and assign a conversation, and change views', async () => {
     const { page, close } = await browser.open(core, 'conversations', { token: null })
     await page.getByRole('heading', { name: 'Workspace console' }).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
@@ -97,7 +97,7 @@ describe('without a pointer', () => {
     await until('one row', async () => (await page.locator('.row').count()) === 1)
     await page.keyboard.press('Enter')
     await page.keyboard.press('Enter')
-    await page.getByRole('textbox', { name: 'Your answer' }).waitFor()
+    await page.getByRole('textbox', { name: 'Reply' }).waitFor()
     await until('the heading', async () => (await focused(page)) === 'Maria Huber')
     await page.keyboard.press('r')
     await page.keyboard.type('From the keyboard')
@@ -115,7 +115,7 @@ describe('without a pointer', () => {
       /Keyboard shortcuts/,
       /Unassign/,
       /Close/,
-      /Your answer/,
+      /Reply/,
       /Screenshot/,
       /Navigation/,
       /Revoke session/,
@@ -151,12 +151,12 @@ describe('without a pointer', () => {
     ['deliveries', 'Dead letter'],
     ['deliveries/dlv_1', 'Retry now'],
     ['subscriptions', '3 held'],
-    ['subscriptions/new', 'Fields that it gets'],
+    ['subscriptions/new', 'Fields to send'],
     ['subscriptions/sub_old', 'Save changes'],
     ['installations', 'Website'],
     ['installations/pk_shop', 'Capabilities'],
-    ['nowhere', 'There is nothing at this address'],
-  ])('every function of %s is reached, on a desk and on a phone, and one sees where one is', async (path, shows) => {
+    ['nowhere', 'Page not found'],
+  ])('Tab reaches every control of %s with a visible focus, on desktop and phone', async (path, shows) => {
     const { page, close } = await browser.open(core, path)
     for (const viewport of [
       { width: 1440, height: 900 },
@@ -172,37 +172,40 @@ describe('without a pointer', () => {
   })
 
   it.each([
-    ['conversations/cnv_maria', 'Screenshot', ['What for', 'Ask for it', 'Cancel']],
-    ['conversations/cnv_maria', 'Navigation', ['Address', 'Label', 'Ask to go there', 'Cancel']],
+    ['conversations/cnv_maria', 'Screenshot', ['Purpose', 'Send request', 'Cancel']],
+    ['conversations/cnv_maria', 'Navigation', ['URL', 'Label', 'Send request', 'Cancel']],
     ['conversations/cnv_maria', 'Ban visitor', ['Close', 'Reason', 'Cancel', 'Ban visitor']],
     ['installations', 'New connection', ['Close', 'Name', 'Cancel']],
     ['installations', 'New installation', ['Connection', 'Title', 'Allowed origins', 'Cancel']],
-    ['subscriptions/sub_old', 'Rotate', ['Close', 'The secret before ends', 'Cancel', 'Make a new secret']],
-  ])('in %s, what %s opens is reached, and Cancel or Escape gives the focus back', async (path, name, names) => {
-    const { page, close } = await browser.open(core, path)
-    const opener = page.locator('main').getByRole('button', { name, exact: true })
-    await opener.focus()
-    await page.keyboard.press('Enter')
-    await page.getByRole('button', { name: 'Cancel' }).waitFor()
-    const { stops, missed, unseen } = await walk(page)
-    expect({ missed, unseen }).toEqual({ missed: [], unseen: [] })
-    for (const wanted of names)
-      expect(
-        stops.some((stop) => stop.includes(wanted)),
-        wanted,
-      ).toBe(true)
-    const isBack = () => opener.evaluate((element) => element === document.activeElement)
-    await page.getByRole('button', { name: 'Cancel' }).press('Enter')
-    await page.getByRole('button', { name: 'Cancel' }).waitFor({ state: 'detached' })
-    await until('the focus, after Cancel', isBack)
-    await page.keyboard.press('Enter')
-    await page.getByRole('button', { name: 'Cancel' }).waitFor()
-    await page.keyboard.press('Escape')
-    await until('the focus, after Escape', isBack)
-    await close()
-  })
+    ['subscriptions/sub_old', 'Rotate', ['Close', 'Previous secret expires', 'Cancel', 'Create new secret']],
+  ])(
+    'in %s, Tab reaches every control that %s opens, and Cancel or Escape restores the focus',
+    async (path, name, names) => {
+      const { page, close } = await browser.open(core, path)
+      const opener = page.locator('main').getByRole('button', { name, exact: true })
+      await opener.focus()
+      await page.keyboard.press('Enter')
+      await page.getByRole('button', { name: 'Cancel' }).waitFor()
+      const { stops, missed, unseen } = await walk(page)
+      expect({ missed, unseen }).toEqual({ missed: [], unseen: [] })
+      for (const wanted of names)
+        expect(
+          stops.some((stop) => stop.includes(wanted)),
+          wanted,
+        ).toBe(true)
+      const isBack = () => opener.evaluate((element) => element === document.activeElement)
+      await page.getByRole('button', { name: 'Cancel' }).press('Enter')
+      await page.getByRole('button', { name: 'Cancel' }).waitFor({ state: 'detached' })
+      await until('the focus, after Cancel', isBack)
+      await page.keyboard.press('Enter')
+      await page.getByRole('button', { name: 'Cancel' }).waitFor()
+      await page.keyboard.press('Escape')
+      await until('the focus, after Escape', isBack)
+      await close()
+    },
+  )
 
-  it('single keys can be switched off, and stay so', async () => {
+  it('single-key shortcuts can be turned off and stay off after a reload', async () => {
     const { page, close } = await browser.open(core, 'conversations')
     await page.getByRole('button', { name: 'Keyboard shortcuts' }).click()
     await page.getByRole('switch', { name: 'Single-key shortcuts' }).press('Space')
@@ -217,12 +220,12 @@ describe('without a pointer', () => {
     await close()
   })
 
-  it('on a phone the list, the conversation and the details are pages with a way back', async () => {
+  it('on a phone the list, the conversation and the details are separate pages with back links', async () => {
     const { page, close } = await browser.open(core, 'conversations', { viewport: { width: 390, height: 844 } })
     await page.getByText('Maria Huber').first().click()
-    await page.getByRole('textbox', { name: 'Your answer' }).waitFor()
+    await page.getByRole('textbox', { name: 'Reply' }).waitFor()
     expect(await page.locator('.conversations').isVisible()).toBe(false)
-    await page.getByRole('link', { name: 'Details of the visitor' }).click()
+    await page.getByRole('link', { name: 'Visitor details' }).click()
     await page.getByText('customer-4711').waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
     await page.getByRole('link', { name: 'Back to the conversation' }).click()

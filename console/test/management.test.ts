@@ -14,7 +14,7 @@ beforeEach(async () => {
 })
 
 describe('a delivery', () => {
-  it('is retried once by two clicks, and once more with a new key by a later one', async () => {
+  it('is retried once by a double click, and again with a new key by a later click', async () => {
     const { page, close } = await browser.open(core, 'deliveries/dlv_1')
     await page.getByRole('button', { name: 'Retry now' }).dblclick()
     await page.getByText('#3', { exact: true }).waitFor()
@@ -27,20 +27,20 @@ describe('a delivery', () => {
     await close()
   })
 
-  it('whose retry was carried out although the answer was lost has one attempt more, not two', async () => {
+  it('gets one new attempt if a retry succeeded but its response was lost', async () => {
     const { page, close } = await browser.open(core, 'deliveries/dlv_1')
     core.fault('RetryDeliveryAttempt', { code: Code.Unavailable, afterwards: true })
     const button = page.getByRole('button', { name: 'Retry now' })
     await button.click()
     await page.getByText(/cannot be reached/).waitFor()
-    // Before the list was looked at again.
+    // Clicks again before the list has reloaded.
     if (await button.isVisible()) await button.click({ timeout: 1000 }).catch(() => {})
     await page.getByText('#3', { exact: true }).waitFor()
     expect(core.leads.attempts.filter(({ deliveryId }) => deliveryId === 'dlv_1')).toHaveLength(3)
     await close()
   })
 
-  it('is found by its status and its subscription, and the address says so', async () => {
+  it('can be filtered by status, and the URL contains the filter', async () => {
     const { page, close } = await browser.open(core, 'deliveries')
     await page.getByText('Dead letter').last().waitFor()
     await page.getByLabel('Status').selectOption('accepted')
@@ -53,14 +53,14 @@ describe('a delivery', () => {
 })
 
 describe('a subscription', () => {
-  it('is created with its secret shown once, until it is said to be kept', async () => {
+  it('shows its secret once after creation, until the operator confirms that it is stored', async () => {
     const { page, complaints, close } = await browser.open(core, 'subscriptions/new')
-    const address = page.getByLabel('Address')
+    const address = page.getByLabel('Destination URL')
     await address.fill('https://user:secret@hooks.example.com/')
     await page.getByRole('button', { name: 'Create subscription' }).click()
-    await page.getByText(/Leave user name and password out/).waitFor()
+    await page.getByText(/Remove the user name and password/).waitFor()
     await address.fill('https://hooks.example.com/leads')
-    const field = page.getByRole('combobox', { name: 'Fields that it gets' })
+    const field = page.getByRole('combobox', { name: 'Fields to send' })
     await field.fill('reference')
     await page.keyboard.press('Enter')
     await page.getByText(/always sent/).waitFor()
@@ -80,42 +80,42 @@ describe('a subscription', () => {
     await close()
   })
 
-  it('says why it is disabled, is enabled, changed, rotated with an overlap and disabled', async () => {
+  it('shows why it is disabled, and can be enabled, changed, rotated and disabled', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')
     await page.getByText(/3 deliveries are held/).waitFor()
     await page.getByRole('button', { name: 'Enable' }).click()
-    await page.getByText('Enabled. Leads go out.').waitFor()
-    await page.getByLabel('Address').fill('https://new.example.com/in')
+    await page.getByText('Enabled. Leads are sent.').waitFor()
+    await page.getByLabel('Destination URL').fill('https://new.example.com/in')
     await page.getByRole('button', { name: 'Save changes' }).click()
     await page.getByRole('heading', { level: 1, name: 'new.example.com' }).waitFor()
     await page.getByRole('button', { name: 'Rotate' }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByLabel('The secret before ends').selectOption('in 1 hour')
-    await dialog.getByRole('button', { name: 'Make a new secret' }).click()
-    await dialog.getByText('The new signing secret').waitFor()
+    await dialog.getByLabel('Previous secret expires').selectOption('in 1 hour')
+    await dialog.getByRole('button', { name: 'Create new secret' }).click()
+    await dialog.getByText('New signing secret').waitFor()
     expect(await dialog.getByLabel('Secret').inputValue()).toBe('whsec_rotatedc2VjcmV0')
     expect(core.calls('RotateSubscriptionSecret')).toMatchObject([{ overlapSeconds: 3600 }])
     await dialog.getByLabel(/I have stored it/).check()
     await dialog.getByRole('button', { name: 'Done' }).click()
     await page.getByRole('button', { name: 'Disable' }).click()
-    await dialog.getByText(/none is lost/).waitFor()
+    await dialog.getByText(/held, not lost/).waitFor()
     await dialog.getByRole('button', { name: 'Disable' }).click()
-    await page.getByText(/An operator switched it off/).waitFor()
+    await page.getByText(/An operator disabled it/).waitFor()
     expect(core.leads.subscription('sub_old').status).toBe(SubscriptionStatus.DISABLED)
     await close()
   })
 })
 
 describe('a change', () => {
-  it('whose answer was lost is repeated with its key, and the next one has another', async () => {
+  it('with a lost response is retried with the same key, and the next change has a new key', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')
     const dialog = page.getByRole('dialog')
     core.fault('RotateSubscriptionSecret', { code: Code.Unavailable, afterwards: true })
     await page.getByRole('button', { name: 'Rotate' }).click()
-    await dialog.getByRole('button', { name: 'Make a new secret' }).click()
+    await dialog.getByRole('button', { name: 'Create new secret' }).click()
     await dialog.getByText(/cannot be reached/).waitFor()
     for (const _ of [1, 2]) {
-      await dialog.getByRole('button', { name: 'Make a new secret' }).click()
+      await dialog.getByRole('button', { name: 'Create new secret' }).click()
       await dialog.getByLabel(/I have stored it/).check()
       await dialog.getByRole('button', { name: 'Done' }).click()
       await page.getByRole('button', { name: 'Rotate' }).click()
@@ -126,9 +126,9 @@ describe('a change', () => {
     await close()
   })
 
-  it('sends the fields that were edited and no other', async () => {
+  it('sends only the edited fields', async () => {
     const { page, close } = await browser.open(core, 'subscriptions/sub_old')
-    await page.getByLabel('Address').fill('https://new.example.com/in')
+    await page.getByLabel('Destination URL').fill('https://new.example.com/in')
     await page.getByRole('button', { name: 'Save changes' }).click()
     await page.getByRole('heading', { level: 1, name: 'new.example.com' }).waitFor()
     const [subscription] = core.calls('UpdateSubscription')
@@ -148,14 +148,14 @@ describe('a change', () => {
 })
 
 describe('a lead', () => {
-  it('is sent to a destination, leads to its conversation, and shows its fields as text', async () => {
+  it('can be sent to a destination, links to its conversation, and shows its fields as text', async () => {
     core.leads.addLead({ leadId: 'lead_evil', source: 'offline-form', fields: { name: '<b onclick=x>Bold</b>' } })
     const { page, complaints, close } = await browser.open(core, 'leads')
     await page.getByText('<b onclick=x>Bold</b>', { exact: true }).waitFor()
     await page.getByRole('link', { name: /Maria Huber/ }).click()
     await page.getByRole('button', { name: 'Send lead' }).click()
     await until(
-      'a delivery more',
+      'one more delivery',
       () => core.leads.attempts.filter(({ leadId }) => leadId === 'lead_maria').length === 3,
     )
     await page.getByRole('link', { name: 'cnv_maria' }).click()
@@ -166,13 +166,13 @@ describe('a lead', () => {
 })
 
 describe('an installation', () => {
-  it('gets origins that are checked before, another look, capabilities, forms and a new secret', async () => {
+  it('checks new origins and saves origins, appearance, capabilities, forms and a new secret', async () => {
     const { page, complaints, close } = await browser.open(core, 'installations/pk_shop')
     const origins = page.getByRole('textbox', { name: 'Allowed origins' })
     for (const [entry, says] of [
       ['https://shop.example/path', /Did you mean https:\/\/shop.example\?/],
-      ['https://*.com', /a whole domain/],
-      ['shop.example', /Begin with https/],
+      ['https://*.com', /a full domain/],
+      ['shop.example', /Start with https/],
     ] as const) {
       await origins.fill(entry)
       await page.keyboard.press('Enter')
@@ -189,22 +189,22 @@ describe('an installation', () => {
     await page.getByRole('switch', { name: 'Offline form' }).click()
     await until('the form is on', () => core.workspace.installation('pk_shop').capabilities?.offlineForm === true)
     const offline = page.getByRole('form', { name: 'Offline form' })
-    await offline.getByText(/Visitors do not see it/).waitFor({ state: 'detached' })
+    await offline.getByText(/Not shown to visitors/).waitFor({ state: 'detached' })
     await page
       .getByRole('form', { name: 'Pre-chat form' })
-      .getByText(/Visitors do not see it/)
+      .getByText(/Not shown to visitors/)
       .waitFor()
-    await offline.getByRole('button', { name: /Add a field/ }).click()
+    await offline.getByRole('button', { name: /Add field/ }).click()
     await offline.getByLabel('Label').fill('Your name')
-    await offline.getByLabel(/Name of the lead/).fill('name')
-    await offline.getByLabel('Longest').fill('80')
+    await offline.getByLabel(/Lead field name/).fill('name')
+    await offline.getByLabel('Max length').fill('80')
     await offline.getByRole('button', { name: 'Save offline form' }).click()
     await until('the field', () => core.workspace.installation('pk_shop').forms?.offline?.fields[0]?.name === 'name')
     expect(core.workspace.installation('pk_shop').forms?.offline?.fields[0]?.maxLength).toBe(80)
     await page.reload()
-    expect(await offline.getByLabel('Longest').inputValue()).toBe('80')
+    expect(await offline.getByLabel('Max length').inputValue()).toBe('80')
     await page.getByRole('button', { name: 'Rotate' }).click()
-    await page.getByRole('button', { name: 'Make a new secret' }).click()
+    await page.getByRole('button', { name: 'Create new secret' }).click()
     await page.getByLabel(/I have stored it/).check()
     await page.getByRole('button', { name: 'Done' }).click()
     await until('two keys', () => core.workspace.installation('pk_shop').identityKeyIds.length === 2)
@@ -212,20 +212,20 @@ describe('an installation', () => {
     await close()
   })
 
-  it('is made on a connection, and a connection is switched off after saying what that does', async () => {
+  it('can be created on a connection, and the connection disabled after a confirmation', async () => {
     const { page, close } = await browser.open(core, 'installations')
     await page.getByRole('button', { name: 'New installation' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Allowed origins').fill('https://blog.example')
     await page.keyboard.press('Enter')
     await dialog.getByRole('button', { name: 'Create installation' }).click()
-    await dialog.getByText('The identity secret', { exact: true }).waitFor()
+    await dialog.getByText('Identity secret', { exact: true }).waitFor()
     await dialog.getByLabel(/I have stored it/).check()
     await dialog.getByRole('button', { name: 'Done' }).click()
     await page.getByText('https://blog.example').first().waitFor()
     await page.getByRole('link', { name: 'Installations' }).first().click()
     await page.getByRole('button', { name: 'Disable Website' }).click()
-    await dialog.getByText(/Every visitor session on it ends/).waitFor()
+    await dialog.getByText(/Every visitor session on this connection ends/).waitFor()
     await dialog.getByRole('button', { name: 'Disable connection' }).click()
     await page.getByRole('button', { name: 'Enable Website' }).waitFor()
     await close()

@@ -4,7 +4,7 @@ import { AttemptPhase, DeliveryStatus, FailureReason, ResponseClass } from '#pro
 import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { at, type FakeCore } from './fake-core.ts'
 
-/** A shop on a working day: conversations, leads and deliveries as one meets them. */
+/** Fills the fake core with typical conversations, leads and deliveries of a shop. */
 export async function playScene({ conversations, visitors, workspace, leads }: FakeCore) {
   const maria = { identityState: 'verified', displayName: 'Maria Huber', externalSubject: 'customer-4711' }
   conversations.add({ conversationId: 'cnv_maria', sessionId: 'ses_maria', visitor: maria })
@@ -121,5 +121,5 @@ export async function playScene({ conversations, visitors, workspace, leads }: F
   })
 }
 
-/** Some picture that is really one. */
+/** A valid image. */
 export const samplePicture = () => readFile(join(import.meta.dirname, '../../docs/images/demo-shop.png'))

@@ -5,7 +5,7 @@ import { launchChromium } from '../../test/support/chromium.ts'
 import { buildConsoleIfStale } from '../build.ts'
 import { type FakeCore, startFakeCore, workspaceSession } from './fake-core.ts'
 
-/** A browser with the console in it; call it at the file's top level. */
+/** A browser for console tests. Call it at the top level of a test file. */
 export function consoleBrowser() {
   let browser: Browser
   const cores: FakeCore[] = []
@@ -25,7 +25,7 @@ export function consoleBrowser() {
       return core
     },
 
-    /** A page of somebody who is signed in, and what it complained of: a violation of its policy too. */
+    /** Opens a page, signed in by default. `complaints` collects errors, warnings and policy violations. */
     async open(
       core: FakeCore,
       path: string,
@@ -60,7 +60,7 @@ export function consoleBrowser() {
   }
 }
 
-/** What axe finds on the page as it is. */
+/** The accessibility violations that axe finds on the page. */
 export async function accessibilityFindings(page: Page): Promise<string[]> {
   const { violations } = await new AxeBuilder({ page })
     .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])

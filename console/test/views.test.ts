@@ -22,19 +22,19 @@ const views: [path: string, shows: string | RegExp][] = [
   ['deliveries', 'Dead letter'],
   ['deliveries/dlv_1', /connection refused/],
   ['subscriptions', '3 held'],
-  ['subscriptions/new', 'Fields that it gets'],
-  ['subscriptions/sub_old', /refused the signature/],
+  ['subscriptions/new', 'Fields to send'],
+  ['subscriptions/sub_old', /rejected the signature/],
   ['installations', 'Website'],
   ['installations/pk_shop', 'Capabilities'],
 ]
 const empties: [path: string, shows: string | RegExp][] = [
-  ['conversations', 'All quiet'],
+  ['conversations', 'No conversations yet'],
   ['leads', 'No leads yet'],
   ['leads/lead_nowhere', 'This does not exist, or belongs to another workspace.'],
-  ['deliveries', 'Nothing has been sent yet'],
-  ['subscriptions', 'No destination yet'],
-  ['installations', 'No connection yet'],
-  ['nowhere', 'There is nothing at this address'],
+  ['deliveries', 'No deliveries yet'],
+  ['subscriptions', 'No subscriptions yet'],
+  ['installations', 'No connections yet'],
+  ['nowhere', 'Page not found'],
 ]
 const desktop = { width: 1440, height: 900 }
 const phone = { width: 390, height: 844 }
@@ -45,7 +45,7 @@ const looks = [
   { name: 'light on a phone', colorScheme: 'light', viewport: phone },
 ] as const
 
-/** Each view is loaded once, and looked at in every light and width. */
+/** Loads each view once and checks it in both colour schemes and both widths. */
 async function look(at: FakeCore, paths: typeof views) {
   const { page, complaints, close } = await browser.open(at, 'conversations')
   const found: string[] = []
@@ -65,14 +65,14 @@ async function look(at: FakeCore, paths: typeof views) {
   return { found, complaints }
 }
 
-describe('every view, light and dark, on a desk and on a phone', () => {
-  it('shows what it is about, breaks no rule of accessibility and none of its own policy', {
+describe('every view, light and dark, on desktop and phone', () => {
+  it('shows its content without accessibility or content security policy violations', {
     timeout: 180_000,
   }, async () => {
     expect(await look(core, views)).toEqual({ found: [], complaints: [] })
   })
 
-  it('of an empty workspace says what to do', { timeout: 120_000 }, async () => {
+  it('of an empty workspace shows a placeholder without violations', { timeout: 120_000 }, async () => {
     expect(await look(empty, empties)).toEqual({ found: [], complaints: [] })
   })
 })

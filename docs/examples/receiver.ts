@@ -1,4 +1,4 @@
-// A tiny receiver of leads: `npm run receiver -- <secret>`. It verifies each delivery before it reads it, and prints it.
+// A tiny receiver of leads: `npm run docs -- receiver <secret>`. It verifies each delivery before it reads it, and prints it.
 // Take it as a start for one of your own: what it keeps in memory belongs in a database then.
 import { createServer } from 'node:http'
 import { parseArgs } from 'node:util'
@@ -14,7 +14,7 @@ const { values, positionals } = parseArgs({
 })
 const [secret] = positionals
 if (secret === undefined) {
-  console.error('usage: npm run receiver -- <secret> [--port 9000]')
+  console.error('usage: npm run docs -- receiver <secret> [--port 9000]')
   process.exit(2)
 }
 const webhook = new Webhook(secret)

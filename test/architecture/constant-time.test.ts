@@ -8,19 +8,19 @@ const sources = globSync('{core,gateway,delivery,core-client,widget/demo,example
 )
 
 const secret = '[\\w.]*(?:token|secret|signature|hmac|mac|grant|assertion|password|authorization)'
-/** What a secret may be held against: that it is there at all, or is no text. */
+/** Allowed comparisons: with undefined, null, an empty text or a type name. */
 const harmless = "(?!undefined\\b|null\\b|''|\"\"|'string')"
 const comparison = new RegExp(`\\b${secret}\\s*[!=]==?\\s*${harmless}[\\w('"]|[!=]==?\\s*${secret}\\b(?!\\.|\\()`, 'i')
 
-/** Comparing a secret with `===` tells by its time how much of it was right: `equalInConstantTime` is for that. */
-const isTelling = (line: string) => comparison.test(line)
+/** `===` on a secret leaks by its timing how much matched. Use `equalInConstantTime` instead. */
+const isTimingLeak = (line: string) => comparison.test(line)
 
-it('no secret is compared in a time that tells of it', () => {
+it('compares no secret with === or !==', () => {
   expect(sources.length).toBeGreaterThan(150)
   const found = sources.flatMap((path) =>
     readFileSync(join(root, path), 'utf8')
       .split('\n')
-      .flatMap((line, index) => (isTelling(line) ? [`${path}:${index + 1} ${line.trim()}`] : [])),
+      .flatMap((line, index) => (isTimingLeak(line) ? [`${path}:${index + 1} ${line.trim()}`] : [])),
   )
   expect(found).toEqual([])
 })
@@ -31,7 +31,7 @@ it.each([
   'expected === signature',
   'mac == given',
   'a.secret === b',
-])('the check finds %s', (line) => expect(isTelling(line)).toBe(true))
+])('detects %s', (line) => expect(isTimingLeak(line)).toBe(true))
 
 it.each([
   'token === undefined',
@@ -39,4 +39,4 @@ it.each([
   'tokens === 3',
   'token.length === 3',
   'grantExpiresAt === other',
-])('the check lets %s be', (line) => expect(isTelling(line)).toBe(false))
+])('allows %s', (line) => expect(isTimingLeak(line)).toBe(false))

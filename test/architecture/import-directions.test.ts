@@ -24,11 +24,11 @@ describe('the source', () => {
     )
   })
 
-  it('keeps to the directions of the architecture', () => {
+  it('follows the import directions of the architecture', () => {
     expect(sources.flatMap(({ path, text }) => violations(path, text))).toEqual([])
   })
 
-  it('still needs each exception that it was given', () => {
+  it('still uses every exception in the list', () => {
     const reading = sources.filter(({ path, text }) => sourceFacts(path, text).readsEnvironment).map(({ path }) => path)
     expect(Object.keys(environmentReaders).filter((path) => !reading.includes(path))).toEqual([])
   })
@@ -68,7 +68,7 @@ describe('the check', () => {
     ['widget/src/client.ts', `document.title = 'x'`],
     ['widget/src/client.ts', `const page = window.document`],
     ['widget/src/client.ts', `const page = { document }`],
-  ])('refuses, in %s: %s', (path, text) => {
+  ])('rejects in %s: %s', (path, text) => {
     expect(violations(path, text)).toEqual([expect.stringContaining(path)])
   })
 
@@ -90,11 +90,11 @@ describe('the check', () => {
     ['test/end-to-end/send.test.ts', `import { createServiceWidget } from '../../widget/src/index.ts'`],
     ['widget/src/ui/panel.ts', `document.title = 'x'`],
     ['widget/src/client.ts', `const name = { document: 1 }.document`],
-  ])('allows, in %s: %s', (path, text) => {
+  ])('allows in %s: %s', (path, text) => {
     expect(violations(path, text)).toEqual([])
   })
 
-  it('refuses a file that it cannot read', () => {
+  it('throws on a file with a syntax error', () => {
     expect(() => violations('core/sessions.ts', 'import { from')).toThrow('core/sessions.ts')
   })
 })

@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import type { SourceFacts } from './source-facts.ts'
 
-/** What each folder may import of the others, besides itself. `test/`, `bench/`, `dev/` and `docs/` may import all. */
+/** The folders that each folder may import. `test/`, `bench/`, `dev/` and `docs/` may import all. */
 const mayImport: Record<string, string[]> = {
   proto: [],
   platform: [],
@@ -14,7 +14,7 @@ const mayImport: Record<string, string[]> = {
   console: ['proto', 'widget'],
 }
 
-/** Packages with one home, besides the bench, which builds peers of the service with them. */
+/** Packages that only one place may import. The bench is exempt, because it builds peers with them. */
 const packageHomes: { packages: RegExp; home: RegExp; inTests: boolean }[] = [
   {
     packages: /^(mongodb|bson|@0q\/embedded-mongodb)$/,
@@ -35,21 +35,21 @@ const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
   { layer: /^gateway\/(app|server)\.ts$/, onlyFrom: /^gateway\/main\.ts$/ },
 ]
 
-/** Files besides `config.ts` that read the environment, each with its reason. */
+/** Files besides `config.ts` that may read the environment, with the reason. */
 export const environmentReaders: Record<string, string> = {
-  'bench/processes.ts': 'hands PATH and the like on to the processes that it starts, and nothing else',
-  'deploy/compose/init-replica-set.js': 'is run by mongosh in a container, which is told its secrets so',
-  'test/deployment/image.ts': 'hands PATH and the like on to the commands of the Dockerfile, and nothing else',
-  'test/documents/operating.test.ts': 'hands PATH and the like on to the commands of the document, and nothing else',
-  'test/support/chromium.ts': 'hands the environment on to the browser, whose fonts it may have to name',
-  'test/chaos/moved-clock.ts': 'is loaded before everything else, and told by the suite which file holds its clock',
-  'test/support/spawned-process.ts': 'hands PATH and the like on to the processes that it starts, and nothing else',
+  'bench/processes.ts': 'passes PATH and similar variables to the processes that it starts',
+  'deploy/compose/init-replica-set.js': 'runs in mongosh in a container, which gets its secrets by environment',
+  'test/deployment/image.ts': 'passes PATH and HOME to the commands of the Dockerfile',
+  'test/documents/operating.test.ts': 'passes PATH and HOME to the commands of the document',
+  'test/support/chromium.ts': 'passes the environment to the browser and sets its font folder',
+  'test/chaos/moved-clock.ts': 'is preloaded and gets the path of its clock file by environment',
+  'test/support/spawned-process.ts': 'passes PATH and similar variables to the processes that it starts',
 }
 
 export const isTest = (path: string) =>
   path.startsWith('test/') || /(\.test\.[cm]?[jt]sx?|\/test-[\w-]+\.ts)$/.test(path)
 
-/** What a file does that its place does not allow, one sentence each. */
+/** Returns one sentence for each rule that a file violates. */
 export const violationsOf = (path: string, facts: SourceFacts): string[] => [
   ...facts.imports.flatMap((imported) => importViolations(path, imported)),
   ...(facts.readsEnvironment && !/(^|\/)config\.ts$/.test(path) && !(path in environmentReaders)
@@ -65,7 +65,7 @@ const importViolations = (path: string, imported: string): string[] => {
   if (target === undefined) {
     const rule = packageHomes.find(({ packages }) => packages.test(packageOf(imported)))
     const allowed = rule === undefined || rule.home.test(path) || (rule.inTests && isTest(path))
-    return allowed ? [] : [`${path} imports ${imported}, which has its home elsewhere`]
+    return allowed ? [] : [`${path} imports ${imported}, which only other folders may import`]
   }
   const from = folderOf(path)
   const to = folderOf(target)
@@ -79,7 +79,7 @@ const importViolations = (path: string, imported: string): string[] => {
   return []
 }
 
-/** The imported file's path from the project's root, undefined for a package. */
+/** The imported file's path from the project root, or undefined for a package. */
 const inProject = (path: string, imported: string): string | undefined => {
   if (imported.startsWith('#proto/')) return imported.replace('#proto/', 'proto/gen/service/')
   if (/^@service\/widget($|\/)/.test(imported)) return 'widget/src/index.ts'

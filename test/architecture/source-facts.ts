@@ -8,7 +8,7 @@ export type SourceFacts = {
 }
 
 /**
- * What a source file reaches for, read from its syntax tree, so that comments and strings do not count.
+ * Imports, environment and document access of a file, from its syntax tree, so comments and strings do not count.
  * @throws when the file is not valid TypeScript or JavaScript
  */
 export const sourceFacts = (path: string, source: string): SourceFacts => {
@@ -58,12 +58,12 @@ export const sourceFacts = (path: string, source: string): SourceFacts => {
     },
   }).visit(program)
 
-  // The visitor meets a name before or after the node that makes it a mere key.
+  // Checked at the end, because a name can be visited before the node that makes it a property key.
   for (const identifier of identifiers) if (!names.has(identifier)) facts.touchesDocument = true
   return facts
 }
 
-/** The name that a node stands for, where it is a plain one: `env`, `['env']`, `globalThis.process`. */
+/** The plain name of a node, if any: `env`, `['env']`, `globalThis.process`. */
 const nameOf = (node: object | null | undefined): string | undefined => {
   const at = node as { type?: string; name?: string; value?: unknown; property?: object } | null | undefined
   if (at?.type === 'Identifier') return at.name

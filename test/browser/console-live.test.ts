@@ -77,7 +77,7 @@ const open = (path: string) => page.goto(`${demo.gatewayUrl}/console/${path}`)
 const button = (name: string | RegExp) => page.getByRole('button', { name })
 const dialog = () => page.getByRole('dialog')
 const command = (text: string) => page.locator('.command').first().getByText(text)
-const answerField = () => page.getByRole('textbox', { name: 'Your answer' })
+const answerField = () => page.getByRole('textbox', { name: 'Reply' })
 
 const newVisitor = (more: { origin?: string; clientInstanceId?: string } = {}) =>
   startVisitor({ gatewayUrl: demo.gatewayUrl, origin: demo.origin, siteKey: demo.siteKey, ...more })
@@ -165,8 +165,8 @@ describe('an operator and a visitor on the real stack', () => {
     const { visitor, stream } = await openConversation('I see an error')
     const picture = await readFile(picturePath)
     await button('Screenshot').click()
-    await page.getByLabel('What for').fill('To see the error')
-    await button('Ask for it').click()
+    await page.getByLabel('Purpose').fill('To see the error')
+    await button('Send request').click()
     const { requestId, purpose } = (await eventOf(stream, 'screenshot.requested')).data
     expect(purpose).toBe('To see the error')
     await act(visitor, `/commands/screenshots/${requestId}/acknowledgements`, { consent: 'granted' })
@@ -176,8 +176,8 @@ describe('an operator and a visitor on the real stack', () => {
       headers: { 'Content-Type': 'image/png', 'Idempotency-Key': randomUUID() },
     })
     expect(uploaded.status).toBe(201)
-    await button(/^Show the picture/).click()
-    await page.getByRole('img', { name: /as they shared it/ }).waitFor()
+    await button(/^View image/).click()
+    await page.getByRole('img', { name: /^Screenshot of the visitor/ }).waitFor()
     await until('the picture', () => page.evaluate("document.querySelector('img.screenshot').naturalWidth > 0"))
     const shown = await page.evaluate<{ type: string; bytes: number[] }>(
       'picture.arrayBuffer().then((buffer) => ({ type: picture.type, bytes: [...new Uint8Array(buffer)] }))',
@@ -190,20 +190,20 @@ describe('an operator and a visitor on the real stack', () => {
   it('a navigation is limited to the visitor’s site and shows its outcome', async () => {
     const { visitor, stream } = await openConversation('Where are the returns?')
     await button('Navigation').click()
-    await page.getByLabel('Address').fill('https://elsewhere.example/')
-    await button('Ask to go there').click()
-    await page.getByText(/must be on the visitor’s own site/).waitFor()
-    await page.getByLabel('Address').fill(`${demo.origin}/returns`)
+    await page.getByLabel('URL').fill('https://elsewhere.example/')
+    await button('Send request').click()
+    await page.getByText(/must be on the visitor’s site/).waitFor()
+    await page.getByLabel('URL').fill(`${demo.origin}/returns`)
     await page.getByLabel('Label', { exact: true }).fill('Returns')
-    await button('Ask to go there').click()
+    await button('Send request').click()
     await command('Waiting for the visitor').waitFor()
     const { commandId, url, label } = (await eventOf(stream, 'navigation.requested')).data
     expect({ url, label }).toEqual({ url: `${demo.origin}/returns`, label: 'Returns' })
     const path = `/commands/navigation/${commandId}/acknowledgements`
     await act(visitor, path, { outcome: 'accepted' })
-    await command('Accepted, on the way').waitFor()
+    await command('Accepted, opening the page').waitFor()
     await act(visitor, path, { outcome: 'completed' })
-    await command('Arrived there').waitFor()
+    await command('Completed').waitFor()
     stream.close()
     // The browser logs the expected 400 of the rejected request.
     consoleErrors = consoleErrors.filter((text) => !/Failed to load resource.*400/.test(text))
@@ -226,16 +226,16 @@ describe('an operator and a visitor on the real stack', () => {
       .locator('.thread-title')
       .getByText(/· Banned/)
       .waitFor()
-    await button('Lift the ban').click()
-    await dialog().getByRole('button', { name: 'Lift the ban' }).click()
+    await button('Lift ban').click()
+    await dialog().getByRole('button', { name: 'Lift ban' }).click()
     await page
       .locator('.details')
-      .getByText(/The ban is lifted/)
+      .getByText(/Ban lifted/)
       .waitFor()
     await page.reload()
     await page
       .locator('.details')
-      .getByText(/The ban is lifted/)
+      .getByText(/Ban lifted/)
       .waitFor()
     await newVisitor({ clientInstanceId })
   })
@@ -259,7 +259,7 @@ describe('an installation on the real stack', () => {
   it('shows a rotated identity secret once; the new and the previous secret are valid', async () => {
     await open(`installations/${demo.siteKey}`)
     await button('Rotate').click()
-    await button('Make a new secret').click()
+    await button('Create new secret').click()
     const label = (await dialog().locator('label', { hasText: 'Secret (key' }).textContent())!
     const kid = /key (\S+)\)/.exec(label)![1]!
     const secret = await keepSecret(/^Secret/)
@@ -292,13 +292,13 @@ describe('a lead on the real stack', () => {
       await until(`${name} is on`, () => page.getByRole('switch', { name }).isChecked())
     }
     const form = page.getByRole('form', { name: 'Offline form' })
-    await form.getByRole('button', { name: /Add a field/ }).click()
+    await form.getByRole('button', { name: /Add field/ }).click()
     await form.getByLabel('Label').fill('Your e-mail')
-    await form.getByLabel(/Name of the lead/).fill('email')
-    await form.getByLabel('Kind').selectOption('email')
-    await form.getByLabel('Longest').fill('40')
+    await form.getByLabel(/Lead field name/).fill('email')
+    await form.getByLabel('Type').selectOption('email')
+    await form.getByLabel('Max length').fill('40')
     await form.getByRole('button', { name: 'Save offline form' }).click()
-    await page.getByText('The offline form is saved.').waitFor({ state: 'attached' })
+    await page.getByText('Offline form saved.').waitFor({ state: 'attached' })
 
     const visitor = await newVisitor()
     const config = await visitor.call('GET', `/config/${demo.siteKey}`)
@@ -329,8 +329,8 @@ describe('a lead on the real stack', () => {
 
   async function subscribe(address: string): Promise<string> {
     await open('subscriptions/new')
-    await page.getByLabel('Address').fill(address)
-    await page.getByRole('combobox', { name: 'Fields that it gets' }).fill('email')
+    await page.getByLabel('Destination URL').fill(address)
+    await page.getByRole('combobox', { name: 'Fields to send' }).fill('email')
     await page.keyboard.press('Enter')
     await button('Create subscription').click()
     const secret = await keepSecret(/^Secret/)

@@ -1,4 +1,4 @@
-// `npm run chaos:bugs`: inserts each known bug into a copy of the source and checks that the suite
+// `npm run chaos -- bugs`: inserts each known bug into a copy of the source and checks that the suite
 // finds it.
 import { execFile } from 'node:child_process'
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// `npm run soak -- --minutes 10`: steady load without faults. Resources of each process must not
+// `npm run chaos -- soak --minutes 10`: steady load without faults. Resources of each process must not
 // grow.
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'

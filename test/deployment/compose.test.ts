@@ -34,8 +34,8 @@ const service = (name: string) => compose.services[name]!
 const envFiles = ({ env_file: files = [] }: Service) => [files].flat()
 
 describe('compose.yaml', () => {
-  it('is what the Compose Specification allows', () => {
-    // Its ids are of an older draft than the rest of it, and nothing refers to them.
+  it('is valid by the Compose Specification', () => {
+    // Removes the unused ids, which are of an older draft.
     const text = JSON.stringify(composeSchema, (key, value) => (['id', '$schema'].includes(key) ? undefined : value))
     const validate = new Ajv2019({ strict: false, logger: false }).compile(JSON.parse(text))
     validate(compose)
@@ -55,19 +55,19 @@ describe('compose.yaml', () => {
     }
   })
 
-  it.each(partNames)('gives the %s settings that exist, and those that it needs', async (name: PartName) => {
+  it.each(partNames)('gives the %s valid settings and all required ones', async (name: PartName) => {
     const given = await Promise.all(envFiles(service(name)).map((file) => secrets.read(file.replace('secrets/', ''))))
     expect(faultsOf(name, Object.assign({}, ...given, service(name).environment))).toEqual([])
   })
 
-  it('gives the administration command settings that exist', async () => {
+  it('gives the administration command valid settings', async () => {
     const given = await secrets.read('operator.env')
     const config = readAdminConfig({ ...given, ...service('admin').environment })
     expect(config.CORE_URL).toBe(`http://core:${parts.core.port}`)
     expect(config.SERVICE_TOKEN).toBe(given.SERVICE_TOKEN)
   })
 
-  it('has its secrets from files that `npm run secrets` makes, each part its own alone', async () => {
+  it('reads secrets only from files of `npm run secrets`, separate for each process', async () => {
     for (const [name, each] of services) {
       for (const file of envFiles(each)) {
         expect(Object.keys(await secrets.read(file.replace('secrets/', ''))).length).toBeGreaterThan(0)
@@ -77,7 +77,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('lets the core alone reach the database, and the delivery worker reach the world', () => {
+  it('allows only the core to reach the database, and the delivery worker to reach the internet', () => {
     const inDatabase = services.filter(([, { networks }]) => networks.includes('database')).map(([name]) => name)
     expect(inDatabase.toSorted()).toEqual(['core', 'migrate', 'mongodb-1', 'mongodb-2', 'mongodb-3', 'mongodb-init'])
     expect(compose.networks.database?.internal).toBe(true)
@@ -88,11 +88,11 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('opens ports to this machine only', () => {
+  it('publishes ports on localhost only', () => {
     for (const port of services.flatMap(([, { ports = [] }]) => ports)) expect(port).toMatch(/^127\.0\.0\.1:/)
   })
 
-  it('names services, volumes and files that are there', () => {
+  it('refers to existing services, volumes and files', () => {
     for (const [, { depends_on: needed = {}, volumes = [] }] of services) {
       for (const other of Array.isArray(needed) ? needed : Object.keys(needed))
         expect(compose.services).toHaveProperty(other)
@@ -103,7 +103,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('leads from the proxy to the gateways, and from the parts to the cores, by the ports they listen on', () => {
+  it('connects the proxy to the gateways, and gateways and workers to the cores, on the right ports', () => {
     const proxy = readFileSync(join(root, 'deploy/compose/nginx.conf'), 'utf8')
     expect(proxy).toContain(`server gateway:${parts.gateway.port} resolve;`)
     expect(proxy).toContain('listen 8080;')
@@ -113,7 +113,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('makes the database’s user as the core’s address names it', async () => {
+  it('creates the database user and replica set that the core’s URI names', async () => {
     const { MONGODB_URI = '' } = await secrets.read('compose-core.env')
     const { SERVICE_PASSWORD } = await secrets.read('mongodb.env')
     const uri = new URL(MONGODB_URI)

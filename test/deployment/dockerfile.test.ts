@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest'
 import { readDockerfile } from './image.ts'
 import { partNames, parts } from './settings.ts'
 
-// What it makes is looked at by `npm run test:images`.
+// The built images are tested by `npm test -- --config test/deployment/vitest.config.ts`.
 describe('the Dockerfile', () => {
-  it('has no fault that a linter finds', async () => {
+  it('passes the linter', async () => {
     expect(validate(await readDockerfile())).toEqual([])
   })
 
-  it('opens the port that each part listens on, and asks for its health there', async () => {
+  it('exposes each process’s port and uses it for the health check', async () => {
     const text = await readDockerfile()
     for (const name of partNames) {
       const [, stage = ''] = text.split(`FROM part AS ${name}\n`)
@@ -18,7 +18,7 @@ describe('the Dockerfile', () => {
     }
   })
 
-  it('takes every base from one place, and none that changes its major version by itself', async () => {
+  it('uses one base image with a pinned major version', async () => {
     const text = await readDockerfile()
     expect(text.match(/^ARG NODE_IMAGE=(.*)$/m)?.[1]).toMatch(/^node:24-slim/)
     const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)

@@ -12,7 +12,7 @@ export const root = join(import.meta.dirname, '../..')
 export const readDockerfile = () => readFile(join(root, 'Dockerfile'), 'utf8')
 
 export interface Image {
-  /** What would be at `/service`. */
+  /** Contents of `/service`. */
   folder: string
   env: Record<string, string>
   user: string
@@ -20,8 +20,8 @@ export interface Image {
 }
 
 /**
- * Does what the Dockerfile says, without a container: its stages are folders, its COPY and RUN instructions are carried
- * out there. Only the stage `pages`, whose dependencies are those of this project, borrows its `node_modules`.
+ * Executes the Dockerfile without a container. Each stage is a folder in which COPY and RUN instructions run. Only
+ * the stage `pages` links the project's `node_modules`, because it has the same dependencies.
  */
 export async function buildImages(): Promise<Map<string, Image>> {
   const parent = await mkdtemp(join(tmpdir(), 'service-images-'))
@@ -65,7 +65,7 @@ export async function buildImages(): Promise<Map<string, Image>> {
   return images
 }
 
-/** As a container has it: nothing of this process but where Node is. */
+/** The environment of a container: only the path of Node comes from this process. */
 export const environment = ({ env }: Pick<Image, 'env'>): Record<string, string> => ({
   PATH: `${join(process.execPath, '..')}:${process.env.PATH}`,
   HOME: process.env.HOME ?? '/root',
@@ -86,10 +86,10 @@ async function copy({ folder }: Image, line: string, images: Map<string, Image>,
   }
 }
 
-/** A copy whose files are the same ones: an image changes none that it was given. */
+/** Copies with hard links. Images never change inherited files. */
 const link = (from: string, to: string) => run('cp', ['--archive', '--link', from, to])
 
-/** Whether a path of the project stays out of the build, as the rules of `.dockerignore` in their order say. */
+/** Returns a function that checks whether `.dockerignore` excludes a path. */
 async function readDockerignore(): Promise<(path: string) => boolean> {
   const lines = (await readFile(join(root, '.dockerignore'), 'utf8')).split('\n')
   const rules = lines.filter((line) => line !== '' && !line.startsWith('#'))

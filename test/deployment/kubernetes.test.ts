@@ -38,12 +38,12 @@ const deployment = (name: string) => find<IDeployment>('Deployment', name).spec!
 const containerOf = (name: string) => deployment(name).containers[0]!
 const secrets = await makeSecrets()
 
-/** Where Kubernetes' own types are: `apps/v1` → `kubernetes-models/apps/v1`, `networking.k8s.io/v1` likewise. */
+/** Import of the Kubernetes type: `apps/v1` → `kubernetes-models/apps/v1`, `networking.k8s.io/v1` likewise. */
 const typeOf = ({ apiVersion, kind }: Manifest) => `import('kubernetes-models/${apiVersion}').I${kind}`
 
 describe('the manifests', () => {
-  it('have the fields that Kubernetes knows, and no others', async () => {
-    // In the project, so that the types are found from there.
+  it('have only fields that Kubernetes knows', async () => {
+    // Inside the project, so that the types can be resolved.
     const place = await mkdtemp(join(root, '.manifests-'))
     onTestFinished(() => rm(place, { recursive: true, force: true }))
     const lines = manifests.map((manifest, index) => {
@@ -68,7 +68,7 @@ describe('the manifests', () => {
     expect(checked.stdout).toBe('')
   })
 
-  it('are all applied, and nothing is named that is not there', () => {
+  it('are all applied, and all named files exist', () => {
     const applied = new Set<string>()
     for (const file of globSync('**/kustomization.yaml', { cwd: folder })) {
       const { resources = [] } = parse(readFileSync(join(folder, file), 'utf8')) as { resources?: string[] }
@@ -81,7 +81,7 @@ describe('the manifests', () => {
     expect(manifests.filter(({ file }) => !applied.has(file))).toEqual([])
   })
 
-  it('have the images that the Dockerfile builds, which the overlay finds', () => {
+  it('use the images that the Dockerfile builds and the overlay names', () => {
     const overlay = parse(readFileSync(join(folder, 'overlays/example/kustomization.yaml'), 'utf8'))
     const named = overlay.images.map(({ name }: { name: string }) => name)
     expect(partNames.map((name) => containerOf(name).image)).toEqual(partNames.map((name) => `service-${name}`))
@@ -93,16 +93,16 @@ describe('the manifests', () => {
 describe.each(partNames)('the %s', (name) => {
   const container = containerOf(name)
 
-  it('is given settings that exist, and those that it needs', async () => {
+  it('has valid settings and all required ones', async () => {
     const plain = Object.fromEntries((container.env ?? []).map(({ name: key, value = '' }) => [key, value]))
-    // The database is the operator's: its address is added to core.env by hand.
+    // The operator provides the database and adds its URI to core.env.
     const added: Record<string, string> = name === 'core' ? { MONGODB_URI: 'mongodb://mongodb' } : {}
     expect(container.envFrom).toEqual([{ secretRef: { name: `service-${name}` } }])
     expect(faultsOf(name, { ...(await secrets.read(`${name}.env`)), ...added, ...plain })).toEqual([])
     expect(Object.keys(plain).filter((key) => /TOKEN|SECRET|URI/.test(key))).toEqual([])
   })
 
-  it('is asked for its health on the port that it listens on', () => {
+  it('has health checks on its port', () => {
     expect(container.ports).toEqual([
       { name: 'http', containerPort: parts[name].port },
       { name: 'metrics', containerPort: 9464 },
@@ -111,13 +111,13 @@ describe.each(partNames)('the %s', (name) => {
     expect(container.readinessProbe?.httpGet).toEqual({ path: '/readyz', port: 'http' })
   })
 
-  it('has time to stop: the pause before it, and the longest that the part takes', () => {
+  it('has a grace period longer than its pause plus its stop time', () => {
     const pause = container.lifecycle?.preStop?.sleep?.seconds ?? 0
     const graceSeconds = { core: 10, gateway: 10, delivery: 15 }[name]
     expect(deployment(name).terminationGracePeriodSeconds).toBeGreaterThan(pause + graceSeconds)
   })
 
-  it('has no rights, no root and no file system to write to', () => {
+  it('runs without privileges, without root and with a read-only file system', () => {
     expect(deployment(name)).toMatchObject({
       automountServiceAccountToken: false,
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
@@ -131,7 +131,7 @@ describe.each(partNames)('the %s', (name) => {
       })
   })
 
-  it('is scaled, and never taken away whole', () => {
+  it('is scaled and has a disruption budget', () => {
     const { spec: scaling } = find<IHorizontalPodAutoscaler>('HorizontalPodAutoscaler', name)
     expect(scaling?.scaleTargetRef).toEqual({ apiVersion: 'apps/v1', kind: 'Deployment', name })
     expect(scaling?.minReplicas).toBeGreaterThan(1)
@@ -142,7 +142,7 @@ describe.each(partNames)('the %s', (name) => {
 })
 
 describe('the database', () => {
-  it('is brought up to date before a core starts, with the same image and secrets', () => {
+  it('is migrated before a core starts, with the same image and secrets', () => {
     const [migrate] = deployment('core').initContainers ?? []
     expect([migrate?.image, migrate?.envFrom]).toEqual([containerOf('core').image, containerOf('core').envFrom])
     const [, file = ''] = migrate?.command ?? []
@@ -150,8 +150,8 @@ describe('the database', () => {
   })
 })
 
-describe('the way from part to part', () => {
-  it('leads to the cores by a name that has the addresses of all of them', () => {
+describe('the network', () => {
+  it('reaches the cores by a headless service', () => {
     const { spec } = find<IService>('Service', 'core')
     expect([spec?.clusterIP, spec?.ports?.[0]?.port]).toEqual(['None', parts.core.port])
     for (const name of ['gateway', 'delivery']) {
@@ -161,28 +161,28 @@ describe('the way from part to part', () => {
   })
 
   const policy = (name: string) => find<INetworkPolicy>('NetworkPolicy', name).spec!
-  /** The ports of a policy's ways out, by where they lead. */
-  const waysOut = (name: string) =>
+  /** The egress ports of a policy, by destination. */
+  const egressOf = (name: string) =>
     (policy(name).egress ?? []).map(({ to, ports }) => ({
       to: JSON.stringify(to ?? 'anywhere'),
       ports: ports?.map(({ port }) => port),
     }))
 
-  it('is closed but for what is named', () => {
+  it('is closed by default', () => {
     expect(policy('nothing-else')).toMatchObject({ policyTypes: ['Ingress', 'Egress'] })
     expect(policy('nothing-else').ingress).toBeUndefined()
-    expect(waysOut('nothing-else')).toEqual([{ to: '"anywhere"', ports: [53, 53] }])
+    expect(egressOf('nothing-else')).toEqual([{ to: '"anywhere"', ports: [53, 53] }])
   })
 
-  it('leads from the core alone to the database', () => {
-    expect(waysOut('core').flatMap(({ ports }) => ports)).toContain(27017)
+  it('allows only the core to reach the database', () => {
+    expect(egressOf('core').flatMap(({ ports }) => ports)).toContain(27017)
     for (const name of ['gateway', 'delivery']) {
-      expect(waysOut(name).flatMap(({ ports = [] }) => ports)).not.toContain(27017)
-      expect(waysOut(name).filter(({ to }) => to === '"anywhere"')).toEqual([])
+      expect(egressOf(name).flatMap(({ ports = [] }) => ports)).not.toContain(27017)
+      expect(egressOf(name).filter(({ to }) => to === '"anywhere"')).toEqual([])
     }
   })
 
-  it('leads from the delivery worker to the world, and to no private network', () => {
+  it('allows the delivery worker to reach the internet but no private network', () => {
     const world = (policy('delivery').egress ?? []).flatMap(({ to = [] }) => to.flatMap(({ ipBlock }) => ipBlock ?? []))
     expect(world.map(({ cidr }) => cidr)).toEqual(['0.0.0.0/0', '::/0'])
     const except = world.flatMap((block) => block.except ?? [])

@@ -14,14 +14,14 @@ import { root } from './image.ts'
 
 const nginx = '/usr/sbin/nginx'
 const isThere = existsSync(nginx)
-if (!isThere) console.info('nginx is not installed: its configuration is not tried')
+if (!isThere) console.info('nginx is not installed; skipping the test of its configuration')
 
 const database = testDatabase()
 let stack: Stack
 let proxyUrl: string
 let proxy: ChildProcess
 
-/** The file as it stands, for two gateways of this machine instead of the name that Docker resolves. */
+/** Starts nginx with the configuration file, with local gateways instead of the Docker name. */
 async function startProxy(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'service-proxy-'))
   afterAll(() => rm(folder, { recursive: true, force: true }))
@@ -63,12 +63,12 @@ describe.skipIf(!isThere)('the proxy of compose.yaml, in front of two gateways',
     await once(proxy, 'exit')
   })
 
-  it('passes events on as they come, and a message once', async () => {
+  it('forwards events without buffering and each message once', async () => {
     const { origin, siteKey } = stack.demo
     const visitor = await startVisitor({ gatewayUrl: proxyUrl, origin, siteKey })
     const stream = await visitor.openStream()
     expect(stream.headers.get('content-type')).toContain('text/event-stream')
-    // The first one arrives while the stream is open: nothing has been kept back to fill a buffer.
+    // The first event arrives while the stream is open, so nothing is buffered.
     expect((await visitor.send('One')).status).toBe(202)
     await until('the first event', () => stream.events.length === 1)
     expect((await visitor.send('Two')).status).toBe(202)
@@ -77,7 +77,7 @@ describe.skipIf(!isThere)('the proxy of compose.yaml, in front of two gateways',
     expect(await visitor.history()).toHaveLength(2)
   })
 
-  it('names the client itself, whatever the client claims to be', async () => {
+  it('sets the client address and ignores a forged X-Forwarded-For', async () => {
     const limited = async (address: string) => {
       const answer = await fetch(`${proxyUrl}/api/integrations/v1/widget/config/${stack.demo.siteKey}`, {
         headers: { Origin: stack.demo.origin, 'X-Service-Widget-Version': '1.0', 'X-Forwarded-For': address },

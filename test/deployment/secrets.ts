@@ -10,11 +10,11 @@ const script = join(import.meta.dirname, '../../dev/make-secrets.ts')
 
 export interface MadeSecrets {
   folder: string
-  /** What a file of it holds: `core.env`. */
+  /** Reads a file such as `core.env`. */
   read(file: string): Promise<Record<string, string>>
 }
 
-/** `npm run secrets`, in a folder that goes with the test file. */
+/** Runs `npm run secrets` in a temporary folder. */
 export async function makeSecrets(): Promise<MadeSecrets> {
   const parent = await mkdtemp(join(tmpdir(), 'service-secrets-'))
   afterAll(() => rm(parent, { recursive: true, force: true }))

@@ -4,7 +4,7 @@ import { readConfig, SettingsSchema } from '../../gateway/config.ts'
 
 type Environment = Record<string, string>
 
-/** Each part: the names of its settings, what it must be given in production, what reads it, and its port in an image. */
+/** For each process: setting names, required settings in production, reader and port in the image. */
 export const parts = {
   core: {
     names: Object.keys(coreSettings.properties),
@@ -29,14 +29,14 @@ export const parts = {
 export type PartName = keyof typeof parts
 export const partNames = Object.keys(parts) as PartName[]
 
-/** What is wrong with the environment that a part would be started with; empty when it starts. */
+/** Lists the problems of an environment for a process. Empty if it can start. */
 export function faultsOf(part: PartName, env: Environment): string[] {
   const { names, required, read } = parts[part]
   const faults = [
     ...Object.keys(env)
       .filter((name) => !names.includes(name) && name !== 'NODE_ENV')
       .map((name) => `${part} has no setting ${name}`),
-    ...required.filter((name) => !env[name]).map((name) => `${part} is not given ${name}`),
+    ...required.filter((name) => !env[name]).map((name) => `${part} lacks ${name}`),
   ]
   try {
     read(env)

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
-/** What installs and builds, and so takes minutes: `npm run test:images`. */
+/** Tests that install and build, which takes minutes: `npm test -- --config test/deployment/vitest.config.ts`. */
 export default defineConfig({
   test: {
     root: join(import.meta.dirname, '../..'),

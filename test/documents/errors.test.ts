@@ -30,8 +30,8 @@ const contract: [codes: string, httpStatus: number, retryable: boolean, terminal
   ['ServiceUnavailable', 503, true, false],
 ]
 
-describe('the table of errors', () => {
-  it('is the contract’s, code for code', () => {
+describe('the error table', () => {
+  it('matches the contract for each code', () => {
     const expected = contract.flatMap(([codes, ...rule]) => codes.split(' ').map((code) => [code, ...rule]))
     const actual = publicErrors().map(({ code, httpStatus, retryable, terminal }) => [
       code,
@@ -43,12 +43,12 @@ describe('the table of errors', () => {
     expect(actual.sort(byCode)).toEqual(expected.sort(byCode))
   })
 
-  it('is one and the same in the core and in the gateway', () => {
+  it('is the same in core and gateway', () => {
     const inCore = [...errorContracts.values()].map(({ name, ...rule }) => ({ code: name, ...rule }))
     expect(publicErrors().map(({ meaning, remedy, ...row }) => row)).toEqual(inCore)
   })
 
-  it('says of each code what it means and what to do', () => {
+  it('has a meaning and a remedy for each code', () => {
     for (const { code, meaning, remedy } of publicErrors()) {
       for (const sentence of [meaning, remedy]) expect(sentence, code).toMatch(/^[A-Z`].+\.$/)
       expect(text).toContain(`\n## ${code}\n\n${meaning}\n\n**What to do:** ${remedy}\n`)
@@ -56,6 +56,6 @@ describe('the table of errors', () => {
   })
 })
 
-it('docs/errors.md is what the protos say', () => {
+it('docs/errors.md is up to date', () => {
   expect(text).toBe(errorsDocument())
 })

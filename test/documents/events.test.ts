@@ -10,13 +10,13 @@ const root = join(import.meta.dirname, '../..')
 const families = 'message|typing|agent|session|visitor|connection|navigation|screenshot|conversation|replay'
 const names = Object.keys(eventDefinitions) as EventName[]
 
-// The type checker's part: fails to compile when the core's log knows a type that is not described.
+// Fails to compile if the core's log has an event type without a definition.
 const undescribed: Exclude<EventType, EventName>[] = []
 
 describe('every event that a core can write', () => {
-  it('is described, by the name that its source has', () => {
+  it('has a definition with the name in the source', () => {
     const written = new Set<string>(undescribed)
-    // `agent.curl` is a file of the demo; stores write what they are given, and name paths in documents.
+    // `agent.curl` is a demo file. Stores are excluded because they contain document paths.
     for (const file of globSync('core/**/*.ts', {
       cwd: root,
       exclude: ['**/*.test.ts', 'core/**/*-store.ts', 'core/database/**'],
@@ -28,12 +28,12 @@ describe('every event that a core can write', () => {
     expect([...written].sort()).toEqual([...names].sort())
   })
 
-  it('ends its session exactly when it is described as terminal', () => {
+  it('ends its session exactly if it is defined as terminal', () => {
     for (const name of names.filter((each) => each !== 'replay.reset.required'))
       expect(endsSession(name as EventType), name).toBe(eventDefinitions[name].terminal === 'always')
   })
 
-  it('is encoded in the shape that is described', () => {
+  it('is encoded in the defined shape', () => {
     const occurredAt = new Date(0)
     const message = {
       messageId: 'msg_1',
@@ -77,6 +77,6 @@ describe('every event that a core can write', () => {
   })
 })
 
-it('docs/events.md is what the definitions say', () => {
+it('docs/events.md is up to date', () => {
   expect(readFileSync(join(root, 'docs/events.md'), 'utf8')).toBe(eventsDocument())
 })

@@ -18,12 +18,12 @@ const anchorsOf = (document: string) =>
 describe.each(documents)('%s', (document) => {
   const text = readFileSync(join(root, document), 'utf8')
 
-  it('links to what is there', () => {
+  it('links to existing files', () => {
     const targets = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target = '']) => target)
     expect(targets.filter((target) => !existsSync(join(root, dirname(document), target)))).toEqual([])
   })
 
-  it('links to headings that are there', () => {
+  it('links to existing headings', () => {
     const links = [...text.matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)]
     const missing = links.filter(([, target = '', anchor = '']) => {
       const path = target === '' ? join(root, document) : join(root, dirname(document), target)
@@ -32,14 +32,14 @@ describe.each(documents)('%s', (document) => {
     expect(missing.map(([link]) => link)).toEqual([])
   })
 
-  it('names files that are there', () => {
+  it('names existing files', () => {
     const paths = [...text.matchAll(/`((?:core|gateway|widget|proto|test|scripts|docs)\/[\w./-]*)`/g)].map(
       ([, path = '']) => path,
     )
     expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 
-  it('names npm scripts that are there', () => {
+  it('names existing npm scripts', () => {
     const named = [...text.matchAll(/npm run ([\w:]+)/g)].map(([, script = '']) => script)
     expect(named.filter((script) => !scripts.includes(script))).toEqual([])
   })

@@ -17,7 +17,7 @@ function ofProcess(): MetricDeclaration[] {
   return declared
 }
 
-/** What a scrape calls a metric's series. */
+/** Names of all scraped series. */
 const known = new Set([
   'up',
   ...[...metrics, ...ofProcess()].flatMap(({ name, type }) =>
@@ -25,7 +25,7 @@ const known = new Set([
   ),
 ])
 
-/** The series that an expression names: each word before a selector, a range or nothing, that is no function or keyword. */
+/** The series in a PromQL expression. */
 function seriesOf(expression: string): string[] {
   const bare = expression.replace(/"[^"]*"/g, '""').replace(/\bby \([^)]*\)/g, '')
   return [...bare.matchAll(/\b(?:service|process|nodejs)_\w+|\bup\b/g)].map(([name]) => name)
@@ -43,12 +43,12 @@ const { groups } = parse(read('deploy/prometheus/alerts.yaml')) as {
 }
 const rules = groups.flatMap((group) => group.rules.map(({ alert, expr }) => [alert, expr] as const))
 
-it('docs/metrics.md lists each metric as it is declared', () => {
+it('docs/metrics.md is up to date', () => {
   expect(read('docs/metrics.md')).toBe(metricsDocument())
 })
 
 describe('the metrics', () => {
-  it('are named after their part, with a unit or a count at the end, as Prometheus would have it', () => {
+  it('follow the Prometheus naming conventions with the process as prefix', () => {
     expect(new Set(metrics.map(({ name }) => name)).size).toBe(metrics.length)
     for (const { name, type } of metrics) {
       expect(name).toMatch(/^service_(gateway|core|delivery)_[a-z_]+$/)
@@ -60,19 +60,19 @@ describe('the metrics', () => {
 })
 
 describe('the dashboard and the alerts', () => {
-  it.each([...charts, ...rules])('%s asks for what is there: %s', (_title, expression) => {
+  it.each([...charts, ...rules])('%s uses existing metrics: %s', (_title, expression) => {
     const named = seriesOf(expression)
     expect(named).not.toEqual([])
     expect(named.filter((name) => !known.has(name))).toEqual([])
   })
 
-  it('show every metric between them', () => {
+  it('together use every metric', () => {
     const shown = new Set([...charts, ...rules].flatMap(([, expression]) => seriesOf(expression)))
     const names = metrics.filter(({ name }) => ![name, `${name}_bucket`, `${name}_sum`].some((each) => shown.has(each)))
     expect(names.map(({ name }) => name)).toEqual([])
   })
 
-  it('the example of a scrape reads the rules and each part', () => {
+  it('the Prometheus example loads the rules and scrapes each process', () => {
     const { rule_files, scrape_configs } = parse(read('deploy/prometheus/prometheus.yml'))
     expect(rule_files).toEqual(['alerts.yaml'])
     const jobs = scrape_configs.map(({ job_name }: { job_name: string }) => job_name)

@@ -11,7 +11,7 @@ import { testDatabase } from '../support/test-database.ts'
 const root = join(import.meta.dirname, '../..')
 const database = testDatabase()
 
-/** One shell for all of the lines, as a reader would have. What it leaves running is ended with it. */
+/** Runs all lines in one shell. */
 async function runInShell(script: string, env: Record<string, string>): Promise<{ code: number; output: string }> {
   const shell = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
     cwd: root,
@@ -41,7 +41,7 @@ it.skipIf(!existsSync('/usr/bin/curl'))(
       .replaceAll('secrets/', `${folder}/secrets/`)
       .replace(`-- ${folder}/${folder}/secrets/`, `-- ${folder}/secrets/`)
       .replaceAll(/> ([\w-]+\.log)/g, `> ${folder}/$1`)
-    // Whatever happens to a line, nothing stays behind.
+    // Kills background processes even if a line fails.
     const ended = await runInShell(`trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n${script}`, {
       MONGODB_URI: database.uri,
       MONGODB_DATABASE: database.name,
@@ -51,7 +51,7 @@ it.skipIf(!existsSync('/usr/bin/curl'))(
     expect(ended).toMatchObject({ code: 0 })
     expect(ended.output).toContain('The database has all that this version needs.')
     const answers = [...ended.output.matchAll(/"clientOperationId":"(message-\d)"/g)].map(([, name]) => name)
-    // Taken, found by the other gateway, and taken again without the first core.
+    // Accepted, read from the other gateway, then accepted without the first core.
     expect(answers).toEqual(['message-1', 'message-1', 'message-2'])
     expect(existsSync(join(folder, 'unused'))).toBe(false)
   },

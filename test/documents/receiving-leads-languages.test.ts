@@ -1,4 +1,4 @@
-// The checks by hand in other languages, run where the machine has them (Debian: python3, golang-go, php-cli).
+// Runs the manual signature checks in other languages if installed (Debian: python3, golang-go, php-cli).
 
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ const document = readFileSync(join(root, 'docs/receiving-leads.md'), 'utf8')
 const folder = mkdtempSync(join(tmpdir(), 'receiving-leads-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-// Each program takes secret, body and signature from its environment, and prints whether `ok` is true.
+// Each program reads secret, body and signature from its environment and prints `ok`.
 const languages = [
   {
     name: 'python',
@@ -61,11 +61,11 @@ const published = {
   SIGNATURE: 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17',
 }
 
-describe.each(languages)('the check by hand in $name', ({ name, file, command, program }) => {
+describe.each(languages)('the manual check in $name', ({ name, file, command, program }) => {
   const [executable = '', ...options] = command
   const missing = spawnSync(executable, [name === 'go' ? 'version' : '--version']).error !== undefined
 
-  it.skipIf(missing)('believes the published vector, and nothing beside it', () => {
+  it.skipIf(missing)('accepts the published test vector and rejects changed ones', () => {
     const [, byHand] = document.split('### By hand')
     const snippet = new RegExp(`\`\`\`${name}\n(.*?)\`\`\``, 's').exec(byHand ?? '')?.[1]
     expect(snippet).toBeDefined()

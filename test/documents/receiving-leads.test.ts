@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '../..')
 const document = readFileSync(join(root, 'docs/receiving-leads.md'), 'utf8')
 const [server = '', byHand = ''] = [...document.matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code)
 
-// Inside the project, so that the snippet finds the library as its reader would.
+// Inside the project, so that the snippet can import the library.
 const folder = mkdtempSync(join(root, 'node_modules/.receiving-leads-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -50,8 +50,8 @@ async function checkReceiver(url: string) {
   expect(await statusOf(url, { 'content-type': 'application/json' })).toBe(401)
 }
 
-describe('what the document says to receivers', () => {
-  it('verifies with the library: a good one passes, also during a rotation, and no forged or old one', async () => {
+describe('the code in docs/receiving-leads.md', () => {
+  it('accepts valid signatures with the library, also during a rotation, and rejects forged or old ones', async () => {
     const file = join(folder, 'server.mjs')
     writeFileSync(file, server)
     const port = await freePort()
@@ -73,7 +73,7 @@ describe('what the document says to receivers', () => {
     }
   })
 
-  it('verifies by hand', async () => {
+  it('accepts valid signatures with the manual check and rejects others', async () => {
     const file = join(folder, 'by-hand.mjs')
     writeFileSync(file, byHand)
     const { isOurs } = await import(file)
@@ -94,8 +94,8 @@ describe('what the document says to receivers', () => {
   })
 })
 
-describe('the tiny receiver', () => {
-  it('verifies, prints each lead once, and accepts its repeats', async () => {
+describe('the example receiver', () => {
+  it('verifies signatures, prints each lead once and accepts repeats', async () => {
     const port = await freePort()
     const receiver = await startProcess({
       entry: 'docs/examples/receiver.ts',

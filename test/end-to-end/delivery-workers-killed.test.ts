@@ -39,7 +39,7 @@ function recordsOf({ demo }: Stack, name: string) {
   return client.db(name)
 }
 
-/** Short version of `npm run chaos:delivery`. */
+/** Short version of `npm run chaos -- delivery`. */
 async function expectGuaranteesDuringKills(victims: Victim[], stack: Stack, databaseName: string) {
   const result = await deliverDuringKills({
     stack,

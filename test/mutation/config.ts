@@ -1,6 +1,6 @@
 const variable = 'MUTATION_TESTS'
 
-/** Names the test files for Vitest, which Stryker starts in another process. */
+/** Sets the test files for Vitest, which Stryker starts in another process. */
 export function setTests(files: readonly string[]): void {
   process.env[variable] = files.join(' ')
 }

@@ -2,7 +2,7 @@ import { Stryker } from '@stryker-mutator/core'
 import { setTests } from './config.ts'
 import { modules } from './modules.ts'
 
-/** `npm run mutation -- [module…]`: changes the code in small ways and reports which changes no test sees. */
+/** `npm run mutation -- [module…]`: mutates the code and reports mutants that no test detects. */
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !(name in modules))
 if (unknown.length > 0) {
@@ -25,7 +25,7 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(modules)) {
     reporters: ['clear-text'],
     clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
     tempDirName: '.cache/stryker',
-    // TypeScript 7 has no interface for Stryker to read a tsconfig with, and nothing here needs one.
+    // Stryker cannot read a tsconfig with TypeScript 7 and does not need one.
     tsconfigFile: 'none',
   }).runMutationTest()
   const killed = results.filter(({ status }) => status === 'Killed' || status === 'Timeout').length

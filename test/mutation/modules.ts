@@ -1,4 +1,4 @@
-/** What `npm run mutation` changes, and the tests that should see it. */
+/** Files that `npm run mutation` mutates, and the tests that should detect it. */
 export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
   addresses: {
     mutate: ['platform/addresses/{addresses,destination-url,name-service,resolve}.ts'],

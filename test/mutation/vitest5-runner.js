@@ -2,7 +2,7 @@ import { commonTokens, declareFactoryPlugin, PluginKind } from '@stryker-mutator
 import { TestStatus } from '@stryker-mutator/api/test-runner'
 import { strykerPlugins as vitestPlugins } from '@stryker-mutator/vitest-runner'
 
-/** Stryker's Vitest runner (9.6), with two faults mended that would let mutants survive unseen. */
+/** Stryker's Vitest runner (9.6) with fixes for two bugs that hide surviving mutants. */
 function createRunner(injector) {
   const runner = vitestPlugins[0].factory(injector)
   const { init, run } = runner
@@ -21,7 +21,7 @@ function createRunner(injector) {
     }
   }
 
-  // A test file that cannot be loaded has no test that fails.
+  // A test file that cannot be loaded must count as a failed test.
   runner.run = async (options) => {
     const result = await run.call(runner, options)
     for (const file of runner.ctx.state.getFiles()) {

@@ -1,14 +1,14 @@
 import { createHmac, randomUUID } from 'node:crypto'
 
 export interface AssertionChange {
-  /** A claim that is undefined is left out. */
+  /** An undefined claim is omitted. */
   claims?: Record<string, unknown>
   header?: Record<string, unknown>
-  /** The HMAC's hash, whatever the header says; none: an empty signature. */
+  /** Hash of the HMAC, independent of the header; `none` means an empty signature. */
   hash?: 'sha256' | 'sha512' | 'none'
 }
 
-/** What a host backend signs for its visitor, made by hand, so that a test can get each part of it wrong. */
+/** Signs an identity assertion by hand, so that tests can make any part invalid. */
 export function signAssertion(
   { siteKey, kid, secret, now = Date.now() }: { siteKey: string; kid: string; secret: string; now?: number },
   { claims, header, hash = 'sha256' }: AssertionChange = {},

@@ -1,6 +1,6 @@
 /**
- * Certificates of the test receiver, made once with openssl and good for a hundred years, but for the one that has expired. Their keys
- * protect nothing: no one trusts this authority but the tests that name it.
+ * Certificates of the test receiver, created with openssl and valid for a hundred years, except the expired one.
+ * Only tests trust their authority.
  */
 export const testAuthority = `-----BEGIN CERTIFICATE-----
 MIIBeDCCAR6gAwIBAgIUcq2mNwNN3aGR2k0+44KJwabjSeUwCgYIKoZIzj0EAwIw
@@ -14,7 +14,7 @@ Yz6nhA9dPR1IYwIgGq9p0QSygkcn+QO1Mfzl5YfipsukUGiDMegi4iOEOGI=
 -----END CERTIFICATE-----
 `
 
-/** By what is right or wrong with them. */
+/** Certificates by their defect. */
 export const testCertificates = {
   /** receiver.example, *.receiver.example and 127.0.0.1. */
   good: {
@@ -58,7 +58,7 @@ LTMJAN0d59ZhW+MGNm5Fjor58sIz5qVBmQ==
 -----END EC PRIVATE KEY-----
 `,
   },
-  /** In 2020. */
+  /** Expired in 2020. */
   expired: {
     cert: `-----BEGIN CERTIFICATE-----
 MIIBlTCCATqgAwIBAgIUEkP+1km0yOzzj2/MmsetduYRnTswCgYIKoZIzj0EAwIw
@@ -79,7 +79,7 @@ bwy9kAK6norAweckXyg9zWa3z/xCjNPppQ==
 -----END EC PRIVATE KEY-----
 `,
   },
-  /** Of nobody but itself. */
+  /** Self-signed. */
   selfSigned: {
     cert: `-----BEGIN CERTIFICATE-----
 MIIBejCCASCgAwIBAgIUI9UGNjTMoee90ws9ateQFs1Bor4wCgYIKoZIzj0EAwIw

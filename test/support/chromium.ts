@@ -9,16 +9,16 @@ import { inflate } from '@sparticuz/chromium'
 import { type Browser, chromium } from 'playwright-core'
 
 /**
- * Not the arguments that the package recommends for cloud functions: among those are `--disable-web-security`, under which
- * no test of CORS or CSP could fail, and `--single-process`. Containers and root have no sandbox, and no machine a GPU.
+ * The package's recommended arguments are not used. They include `--disable-web-security`, which hides CORS
+ * and CSP errors, and `--single-process`. Containers and root need `--no-sandbox`.
  */
 const launchArguments = ['--no-sandbox', '--no-zygote', '--disable-gpu', '--font-render-hinting=none']
 
 const packageFolder = fileURLToPath(new URL('..', import.meta.resolve('@sparticuz/chromium')))
 
 /**
- * Starts headless Chromium out of the npm package: no download, no system package. Its executable is unpacked once for each
- * user and version into the temporary folder, about 200 MB. The caller closes the browser.
+ * Starts headless Chromium from the npm package, without a download. Unpacks the executable (200 MB) once per
+ * user and version into the temporary folder. The caller closes the browser.
  */
 export async function launchChromium(extraArguments: readonly string[] = []): Promise<Browser> {
   return chromium.launch({
@@ -35,7 +35,7 @@ async function unpackedChromium(): Promise<string> {
   const executable = join(folder, 'chromium')
   if (existsSync(executable)) return executable
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  // Test files run at the same time: each unpacks for itself, and the move makes the file appear whole.
+  // Test files run in parallel. Each unpacks to its own file; the atomic rename publishes it.
   const unfinished = `${executable}.${process.pid}`
   try {
     const packed = createReadStream(join(packageFolder, 'bin', 'chromium.br'))
@@ -47,7 +47,7 @@ async function unpackedChromium(): Promise<string> {
   return executable
 }
 
-/** Where the machine has no fonts of its own, those of the package are used. */
+/** Uses the fonts of the package if the machine has none. */
 async function environment(): Promise<Record<string, string>> {
   const inherited = Object.fromEntries(
     Object.entries(process.env).flatMap(([name, value]) => (value ? [[name, value]] : [])),

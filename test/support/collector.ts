@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { until } from './until.ts'
 
-/** A span as OTLP has it, with the service that made it. */
+/** An OTLP span with the name of its service. */
 export interface CollectedSpan {
   service: string
   name: string
@@ -16,11 +16,11 @@ export interface CollectedSpan {
   status?: { code?: number }
 }
 
-/** An OTLP endpoint that takes traces as JSON over HTTP and keeps them. */
+/** An OTLP endpoint that stores traces (JSON over HTTP). */
 export interface Collector {
   url: string
   spans: CollectedSpan[]
-  /** The first span that fits, as soon as it has come. */
+  /** Waits for the first matching span. */
   span(name: string, fits?: (span: CollectedSpan) => boolean): Promise<CollectedSpan>
   close(): Promise<unknown>
 }

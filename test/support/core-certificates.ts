@@ -1,6 +1,6 @@
 /**
- * Certificates of cores and of those who call them, by two authorities, made once with openssl and good for a hundred years. Their keys
- * protect nothing: no one trusts these authorities but the tests that name them.
+ * Certificates of cores and their clients by two authorities, created with openssl and valid for a hundred years.
+ * Only tests trust these authorities.
  */
 export const coreCertificates = {
   first: {

@@ -1,18 +1,18 @@
 import { freePort, type StartedProcess, startProcess } from './processes.ts'
 import type { Stack } from './stack.ts'
 
-/** A delivery worker as a process of its own. */
+/** A delivery worker in a separate process. */
 export interface WorkerProcess {
   process(): StartedProcess
-  /** Where its metrics are scraped. */
+  /** URL of its metrics. */
   metricsUrl: string
-  /** What its claims name it; another one after each start. */
+  /** Its ID in claims. Changes with each start. */
   workerId(): string
   start(): Promise<void>
   kill(): Promise<void>
 }
 
-/** Starts one over the cores of a stack; its destinations may be on this machine. */
+/** Starts a worker for the cores of a stack. Local destinations are allowed. */
 export async function startDeliveryWorker(
   stack: Pick<Stack, 'cores' | 'dataDir'>,
   env: Record<string, string> = {},
@@ -43,7 +43,7 @@ export async function startDeliveryWorker(
     process: () => running,
     workerId() {
       const [, id] = running.output().match(/"workerId":"([^"]+)"/) ?? []
-      if (id === undefined) throw new Error('the worker has not named itself in its log')
+      if (id === undefined) throw new Error('the log has no workerId')
       return id
     },
     async kill() {

@@ -1,6 +1,6 @@
 /**
- * A process that holds on to a data folder's engine until it is told to leave:
- * `node engine-holder.ts <dataDir>`, with its log on standard output. It leaves when its standard input ends.
+ * A process that stays attached to the engine of a data folder: `node engine-holder.ts <dataDir>`.
+ * Logs to standard output. Detaches when its standard input closes.
  */
 import { pino } from 'pino'
 import { attachEngine } from '../../core/database/embedded/engine.ts'

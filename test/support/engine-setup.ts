@@ -7,12 +7,12 @@ import { attachEngine } from '../../core/database/embedded/engine.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The run's MongoDB engine. Take a database of it with `testDatabase()`. */
+    /** MongoDB engine of the test run. Use `testDatabase()` to get a database. */
     mongodbUri: string
   }
 }
 
-/** One engine for the whole run, in a folder of its own that goes with it. */
+/** Starts one engine for the whole run, in a temporary folder. */
 export default async (project: TestProject) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'service-test-'))
   const remove = () => rmSync(dataDir, { recursive: true, force: true })

@@ -6,12 +6,12 @@ import { testCertificates } from './certificates.ts'
 
 export interface Http2Proxy {
   port: number
-  /** HTTP/2 connections that are open. */
+  /** Number of open HTTP/2 connections. */
   connections(): number
   close(): Promise<void>
 }
 
-/** Speaks HTTP/2 over TLS in front of a server that speaks HTTP/1.1, as a proxy in production does. */
+/** An HTTP/2 proxy with TLS in front of an HTTP/1.1 server, as in production. */
 export async function startHttp2Proxy(targetUrl: string): Promise<Http2Proxy> {
   const { hostname, port } = new URL(targetUrl)
   const sessions = new Set<ServerHttp2Session>()

@@ -6,7 +6,7 @@ const beginnings = {
   'image/webp': Buffer.from('RIFF\0\0\0\0WEBP', 'latin1'),
 }
 
-/** Bytes that begin like an image of the type, and no two of them are the same. */
+/** Random bytes with the signature of the image type. */
 export function imageOf(type: keyof typeof beginnings, byteLength: number): Buffer {
   return Buffer.concat([beginnings[type], randomBytes(byteLength - beginnings[type].length)])
 }

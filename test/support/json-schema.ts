@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 
-/** Holds a value against a JSON Schema: what is wrong with it, one sentence each; empty where it is right. */
+/** Returns a function that validates a value against a JSON Schema and lists all errors. */
 export function validatorOf(schema: object): (value: unknown) => string[] {
   const ajv = new Ajv2020({ allErrors: true, strict: false })
   formats.default(ajv)

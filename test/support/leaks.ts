@@ -1,10 +1,10 @@
 /**
- * A word that tests put into whatever must not be in a log: bodies, names, fields of forms, addresses of pages, assertions,
- * pictures.
+ * Marker that tests put into data that must not be logged: bodies, names, form fields, page URLs, assertions
+ * and images.
  */
 export const planted = 'PLANTED-f2c1'
 
-/** What may be in no line of a log, in no error and in no URL, whoever wrote it (specification, section 5). */
+/** Data that must not be in any log, error or URL (specification, section 5). */
 const kinds: [name: string, pattern: RegExp][] = [
   ['a planted word', new RegExp(planted)],
   ['a planted word in base64', new RegExp(Buffer.from(planted).toString('base64').slice(0, 12))],
@@ -17,7 +17,7 @@ const kinds: [name: string, pattern: RegExp][] = [
   ['a picture', /\x89PNG|iVBORw0KGgo/],
 ]
 
-/** The kinds of secrets in a text, each with what stands before it; never the secret. */
+/** Lists the kinds of secrets in a text with the preceding text, but without the secret. */
 export function leaksIn(text: string): string[] {
   return kinds.flatMap(([name, pattern]) => {
     const found = pattern.exec(text)

@@ -2,22 +2,22 @@ import { once } from 'node:events'
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** A way to a server that can be cut, slowed, and broken off in the middle of an answer. */
+/** A TCP proxy that can cut, slow down and reset connections. */
 export interface Link {
   port: number
-  /** Every connection ends with a reset, and each new one does. */
+  /** Resets all connections, including new ones. */
   cut(): void
-  /** Each piece, in both directions, comes so many milliseconds later. */
+  /** Delays each chunk in both directions. */
   slow(ms: number): void
-  /** In so many of the server's pieces (0 to 1) only the first half arrives, and a reset after it. */
+  /** For this share of the server's chunks (0 to 1), forwards only half and resets the connection. */
   resetInAnswers(share: number): void
   mend(): void
-  /** Ids of the tailable cursors that clients have asked for more on this way, the latest last. */
+  /** IDs of the tailable cursors in `getMore` commands, latest last. */
   cursors(): bigint[]
   close(): Promise<void>
 }
 
-/** `target`: a port of this machine or a unix socket's path. `chance`: 0 to less than 1. */
+/** `target` is a local port or the path of a Unix socket. `chance` returns a number from 0 to below 1. */
 export async function startLink(target: number | string, chance: () => number = Math.random): Promise<Link> {
   const clients = new Set<Socket>()
   let cursors: bigint[] = []
@@ -46,7 +46,7 @@ export async function startLink(target: number | string, chance: () => number = 
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
 
-  /** One piece at a time, so that what is slow stays in order and nothing piles up here. */
+  /** Forwards one chunk at a time, to keep the order and apply backpressure. */
   function forward(from: Socket, to: Socket, passes: (chunk: Buffer) => boolean) {
     from.on('data', async (chunk) => {
       from.pause()
@@ -56,7 +56,7 @@ export async function startLink(target: number | string, chance: () => number = 
     })
     from.on('end', () => to.end())
     from.on('error', () => {})
-    // As a server's machine does whose process is gone, or never was there.
+    // Resets the client, as the operating system does for a dead server.
     from.on('close', () => (clients.has(to) ? to.resetAndDestroy() : to.destroy()))
   }
 
@@ -86,11 +86,11 @@ export async function startLink(target: number | string, chance: () => number = 
   }
 }
 
-/** `getMore` and `collection` as BSON has them: an int64, and a string with its length. */
+/** `getMore` (an int64) and `collection` (a string with its length) in BSON. */
 const asksForMore = Buffer.from('\x12getMore\0', 'latin1')
 const ofWakeups = Buffer.from('\x02collection\0\x08\0\0\0wakeups\0', 'latin1')
 
-/** The cursors on the wake-ups that a piece of MongoDB's protocol asks for more. */
+/** The wake-up cursors of `getMore` commands in a chunk of the MongoDB protocol. */
 function followedCursors(chunk: Buffer): bigint[] {
   const at = chunk.indexOf(asksForMore)
   if (at < 0) return []

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Stack } from './stack.ts'
 
-/** Memory that the processes of a stack hold at this moment, in MiB, by name. */
+/** Current memory of the processes of a stack in MiB, by name. */
 export async function memoryOf({ cores, gateways }: Stack): Promise<Record<string, number>> {
   const parts = { core: cores[0]!, gateway: gateways[0]! }
   const entries = Object.entries(parts).map(async ([name, part]): Promise<[string, number]> => {

@@ -5,7 +5,7 @@ export interface Sample {
   value: number
 }
 
-/** What a part's metrics say now. */
+/** Scrapes the metrics of a process. */
 export async function scrape(url: string): Promise<Sample[]> {
   const answer = await fetch(url)
   if (answer.status !== 200) throw new Error(`${url} answered ${answer.status}`)
@@ -17,7 +17,7 @@ export async function scrape(url: string): Promise<Sample[]> {
   })
 }
 
-/** The sum of a metric's samples that bear these labels. */
+/** Sum of a metric's samples with these labels. */
 export const sumOf = (samples: Sample[], name: string, labels: Record<string, string> = {}): number =>
   samples
     .filter((sample) => sample.name === name)

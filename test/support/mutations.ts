@@ -3,12 +3,12 @@ import { nastyText, nastyValue } from './nasty-values.ts'
 
 type Json = unknown
 
-/** A change that turns a good value into a nearly good one. */
+/** A change that makes a valid value slightly invalid. */
 type Change = (value: Json) => Json
 
 const oneChange: fc.Arbitrary<Change> = fc
   .record({
-    // Where: which of all places in the value, by a number that is taken modulo their count.
+    // Index of the changed place, modulo the number of places.
     place: fc.nat(),
     what: fc.constantFrom('replace', 'replace', 'remove', 'add', 'wrap', 'repeat', 'lengthen'),
     value: nastyValue,
@@ -20,13 +20,13 @@ const oneChange: fc.Arbitrary<Change> = fc
         change(root, place, what, structuredClone(value), key),
   )
 
-/** One to three changes of a value, each anywhere in it. */
+/** A valid value with one to three changes at random places. */
 export const nearlyGood = (good: Json): fc.Arbitrary<Json> =>
   fc
     .array(oneChange, { minLength: 1, maxLength: 3 })
     .map((changes) => changes.reduce((value, each) => each(value), structuredClone(good)))
 
-/** Bytes of a good body with some of them changed, cut off or put in. */
+/** A valid body with some bytes changed, cut or inserted. */
 export const brokenBytes = (good: Uint8Array): fc.Arbitrary<Buffer> =>
   fc
     .array(fc.record({ at: fc.nat(), what: fc.constantFrom('flip', 'cut', 'insert'), bytes: fc.uint8Array() }), {
@@ -61,7 +61,7 @@ function change(root: Json, place: number, what: string, value: Json, key: strin
 }
 
 interface Place {
-  /** Undefined: the value itself. */
+  /** Undefined for the root value. */
   holder: Record<string, Json> | undefined
   name: string
 }

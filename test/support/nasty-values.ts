@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** Text that has broken somebody's parser, query, log or page before. */
+/** Texts that are known to break parsers, queries, logs or pages. */
 export const nastyTexts: readonly string[] = [
   '',
   ' ',
@@ -23,7 +23,7 @@ export const nastyTexts: readonly string[] = [
   '%2e%2e%2f%00',
   "'; DROP TABLE events; --",
   '<script>alert(1)</script>',
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is meant as it stands
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the text is an attack string
   '${jndi:ldap://127.0.0.1/a}',
   '-1',
   '1e999',
@@ -90,7 +90,7 @@ export const nastyValue = fc.oneof(
   { weight: 1, arbitrary: fc.jsonValue() },
 )
 
-/** Whole bodies that are no proper JSON, or JSON that costs whoever reads it. */
+/** Bodies that are invalid JSON, or JSON that is expensive to parse. */
 export const nastyBodies: readonly Buffer[] = [
   '',
   '{',

@@ -14,7 +14,7 @@ export interface Operator {
   leads: Client<typeof LeadService>
 }
 
-/** An internal service, or an operator's tool: Connect calls with a service token. */
+/** Connect clients with a service token, as internal services and operators' tools use them. */
 export function operatorOf(coreUrl: string, token: string): Operator {
   const authorize: Interceptor = (next) => (request) => {
     request.header.set('authorization', `Bearer ${token}`)

@@ -6,12 +6,12 @@ import { leaksIn } from './leaks.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Folder of all that the run's processes write. */
+    /** Folder of the output of all started processes. */
     processOutput: string
   }
 }
 
-/** Keeps what every process of the run writes, and fails the run at its end where a secret is in it. */
+/** Stores the output of all processes and fails the run if it contains a secret. */
 export default (project: TestProject) => {
   const folder = mkdtempSync(join(tmpdir(), 'service-output-'))
   project.provide('processOutput', folder)
@@ -21,7 +21,6 @@ export default (project: TestProject) => {
       leaksIn(readFileSync(join(folder, file), 'utf8')).map((leak) => `${file}: ${leak}`),
     )
     rmSync(folder, { recursive: true })
-    if (leaks.length > 0)
-      throw new Error(`Processes wrote what must not be in a log:\n${leaks.slice(0, 20).join('\n')}`)
+    if (leaks.length > 0) throw new Error(`Process output contains secrets:\n${leaks.slice(0, 20).join('\n')}`)
   }
 }

@@ -9,7 +9,7 @@ import { testDatabase } from './test-database.ts'
 const folder = mkdtempSync(join(tmpdir(), 'processes-test-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Writes a program, and names it as the suite names the service's own. */
+/** Writes a program and returns its path from the project root. */
 const program = (name: string, source: string) => {
   writeFileSync(join(folder, name), source)
   return relative(join(import.meta.dirname, '../..'), join(folder, name))
@@ -24,8 +24,8 @@ const server = program(
    process.on('SIGTERM', () => { console.log('stopping'); process.exit(7) })`,
 )
 
-describe('a process started for a test', () => {
-  it('is handed over once it is ready, and stops in good order', async () => {
+describe('startProcess', () => {
+  it('resolves when the process is ready, and stops it with SIGTERM', async () => {
     const port = await freePort()
     const running = await startProcess({
       entry: server,
@@ -40,13 +40,13 @@ describe('a process started for a test', () => {
     expect(running.output()).not.toMatch(/VITEST|NODE_ENV|MONGODB_URI/)
   })
 
-  it('fails at once with what it wrote when it ends before it is ready', async () => {
+  it('rejects with the output if the process ends before it is ready', async () => {
     const entry = program('broken.mjs', `console.error('no such setting'); process.exit(3)`)
     const start = startProcess({ entry, name: 'broken', readyUrl: `http://127.0.0.1:${await freePort()}/` })
     await expect(start).rejects.toThrow(/broken ended \(code 3\)[\s\S]*no such setting/)
   })
 
-  it('ends when the process that started it is killed', async () => {
+  it('ends the process when its parent is killed', async () => {
     const guard = join(import.meta.dirname, 'end-with-parent.ts')
     const idle = program('idle.mjs', `console.log('pid ' + process.pid); setInterval(() => {}, 1000)`)
     const parent = program(
@@ -84,7 +84,7 @@ describe('a test database', () => {
     await client.close()
   })
 
-  it('has a name of its own', () => {
+  it('has a short name', () => {
     expect(Buffer.byteLength(database.name)).toBeLessThan(40)
   })
 })

@@ -10,5 +10,5 @@ export {
 } from './spawned-process.ts'
 
 keepOutputIn(inject('processOutput'))
-// Whatever still runs at the end of the test file is stopped then.
+// Stops all running processes at the end of the test file.
 afterAll(stopStarted)

@@ -3,25 +3,25 @@ import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 
-/** What a path does, once the request is there whole. */
+/** Response behaviour of a path, after the complete request. */
 export type Behaviour = (request: IncomingMessage, response: ServerResponse) => unknown
 
 const dripMs = 5
 const hundredMegabytes = 100 * 1024 * 1024
 const chunk = Buffer.alloc(64 * 1024, 'x')
-/** In IMF form; far enough away that no run of the tests gets there. */
+/** An IMF date in the far future. */
 export const retryDate = 'Fri, 31 Dec 2100 23:59:59 GMT'
 
 const answer = (status: number, headers: Record<string, string> = {}): Behaviour => {
   return (_request, response) => response.writeHead(status, headers).end('{"received":true}')
 }
 
-/** Writes to the connection itself, past what Node's server would allow. */
+/** Writes raw bytes to the connection, bypassing Node's server. */
 const raw = (write: (socket: Socket) => void): Behaviour => {
   return ({ socket }) => write(socket)
 }
 
-/** Again and again until the connection is gone, as fast as it is read. */
+/** Repeats the text until the connection closes, with backpressure. */
 function repeat(socket: Socket, text: string | Buffer, everyMs = 0): void {
   if (socket.destroyed) return
   const next = () =>
@@ -32,13 +32,13 @@ function repeat(socket: Socket, text: string | Buffer, everyMs = 0): void {
 
 const head = (length: number | string) => `HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n`
 
-/** A TCP reset; under TLS the end of the connection without TLS's own, which looks the same from there. */
+/** A TCP reset. Under TLS, closes the connection without close_notify, which has the same effect. */
 function reset(socket: Socket): void {
   if (socket instanceof TLSSocket) socket.destroy()
   else socket.resetAndDestroy()
 }
 
-/** Paths of the receiver by name, besides `/200`, `/404` and every other status that has a number. */
+/** Named paths of the receiver. Numeric paths such as `/200` return that status. */
 export const behaviours: Record<string, Behaviour> = {
   '302-to-metadata': answer(302, { location: 'http://169.254.169.254/latest/meta-data/' }),
   '302-to-elsewhere': (request, response) =>
@@ -90,7 +90,7 @@ export const behaviours: Record<string, Behaviour> = {
   ),
   'status-999': raw((socket) => socket.write('HTTP/1.1 999 Beyond\r\ncontent-length: 0\r\n\r\n')),
   '200-and-close': answer(200, { connection: 'close' }),
-  /** Promises to keep the connection, and lets go of it as the next request comes. */
+  /** Keeps the connection alive, then resets it on the second request. */
   '200-then-reset': (request, response) => {
     if (seen.has(request.socket)) return reset(request.socket)
     seen.add(request.socket)

@@ -10,33 +10,33 @@ export interface ReceivedRequest {
   path: string
   method: string
   headers: IncomingHttpHeaders
-  /** Names and values in turn, as they came. */
+  /** Names and values alternating, as received. */
   rawHeaders: string[]
-  /** The very bytes. */
+  /** The raw bytes. */
   body: Buffer
 }
 
-/** A destination whose paths are named after what they do, over HTTP and HTTPS. */
+/** A destination over HTTP and HTTPS whose paths select its behaviour. */
 export interface Receiver {
   /** `http://127.0.0.1:…` */
   http: string
   port: number
   httpsPort: number
-  /** `https://<name>.receiver.example:…`: the name says what is wrong with TLS, as in `tlsNames`; `good` has nothing wrong. */
+  /** `https://<name>.receiver.example:…`. The name selects the TLS defect of `tlsNames`; `good` is valid. */
   https(name: string): string
   requests: ReceivedRequest[]
   to(path: string): ReceivedRequest[]
-  /** TCP connections that were ever made, and that are open. */
+  /** Number of TCP connections: total, and open. */
   connections(): number
   openConnections(): number
-  /** Bytes that went out on all connections so far. */
+  /** Total bytes sent on all connections. */
   bytesSent(): number
-  /** A behaviour of the test's own. */
+  /** Sets a custom behaviour for a path. */
   on(path: string, behaviour: Behaviour): void
   close(): Promise<void>
 }
 
-/** What names of the HTTPS side do, all of them under `receiver.example`. */
+/** Host names under `receiver.example` that select the TLS behaviour. */
 export const tlsNames = ['good', 'wrong-name', 'expired', 'self-signed', 'hang-in-tls', 'reset-in-tls'] as const
 
 export async function startReceiver(host = '127.0.0.1'): Promise<Receiver> {

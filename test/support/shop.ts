@@ -15,13 +15,13 @@ interface VisitSession {
   conversationId: string
 }
 
-/** A visitor in a browser of their own: nothing is shared with the others. */
+/** A visitor in an isolated browser context. */
 export interface ShopVisit {
   page: Page
   context: BrowserContext
-  /** The session that the visitor's tab goes on with; where it has none any more, the one before. */
+  /** The tab's current session, or the last known one. */
   session(): Promise<VisitSession>
-  /** What the pages complained of: errors, warnings, breaches of their Content-Security-Policy. */
+  /** Errors, warnings and policy violations of the pages. */
   complaints: string[]
 }
 
@@ -29,16 +29,16 @@ export interface Shop {
   origin: string
   siteKey: string
   operator: Operator
-  /** What the browsers reach the gateway through. */
+  /** Proxy between browsers and gateway. */
   network: TcpProxy
-  /** One more tab in the browser of a visit, with a session of its own. */
+  /** Opens another tab in the same browser, with its own session. */
   openTab(visit: ShopVisit, path?: string): Promise<Page>
-  /** The session that a tab goes on with. */
+  /** The current session of a tab. */
   sessionOf(page: Page): Promise<VisitSession | undefined>
   visit(path?: string): Promise<ShopVisit>
-  /** An agent's message in a conversation. */
+  /** Sends an agent's message. */
   agentSays(conversationId: string, body: string): Promise<unknown>
-  /** Every message of a conversation, as an operator gets them. */
+  /** All messages of a conversation, from the operator's API. */
   messagesOf(
     conversationId: string,
   ): ReturnType<Operator['messaging']['listMessages']> extends Promise<infer Answer>
@@ -47,8 +47,8 @@ export interface Shop {
 }
 
 /**
- * Gateway and core as processes of their own, the demo shop in this one, and a real browser between which the network can be
- * broken. Heartbeats come often, so that silence is noticed soon.
+ * Starts gateway and core in separate processes, the demo shop in this one, and a real browser behind a proxy that
+ * can break the network. Frequent heartbeats make interruptions visible quickly.
  */
 export async function openShop(database: TestDatabase, { http2 = false, heartbeatSeconds = 2 } = {}): Promise<Shop> {
   const env = { HEARTBEAT_SECONDS: `${heartbeatSeconds}`, RECONNECT_MAX_MS: '2000', RATE_LIMIT_FACTOR: '20' }
@@ -139,9 +139,9 @@ export async function openShop(database: TestDatabase, { http2 = false, heartbea
   }
 }
 
-/** As the package keeps it in the tab's storage. */
+/** The session in the tab's storage, as the widget stores it. */
 async function keptSession(page: Page, siteKey: string): Promise<VisitSession | undefined> {
-  // A page on its way to another one has no storage to look into; whoever asks again finds it there.
+  // The storage is not accessible during a navigation. Callers retry.
   const stored = await page
     .evaluate<string | null>(`sessionStorage.getItem('service.widget.1.${siteKey}')`)
     .catch(() => null)
@@ -160,35 +160,35 @@ export async function write(page: Page, text: string) {
   await page.keyboard.press('Enter')
 }
 
-/** How long a test looks for what a page is about to show. */
+/** Timeout for expected page content. */
 export const soon = { timeout: 30_000 }
 
 const rows = (page: Page, body: string) => page.locator('[data-service-widget] .row').filter({ hasText: body })
 
-/** Waits until the visitor is told that the service has the message. */
+/** Waits until the page shows the message as sent. */
 export async function untilSent(page: Page, body: string) {
   const states = ['queued', 'sent', 'delivered', 'read'].map((state) => `[data-state="${state}"]`).join()
   await rows(page, body).and(page.locator(states)).waitFor()
-  // The newest of the visitor's own messages says it in words.
+  // Only the visitor's newest message shows its state as text.
   await page
     .getByText(/· (Sent|Delivered|Read)$/)
     .last()
     .waitFor()
 }
 
-/** Waits until the chat says that it hears what is said. */
+/** Waits until the chat shows that it is online. */
 export const untilOnline = (page: Page) => page.locator('[data-service-widget] .header[data-state="online"]').waitFor()
 
-/** What stands below a message: its time, its state. */
+/** Time and state below a message. */
 export const toldOf = (page: Page, body: string) => rows(page, body).locator('.meta').innerText()
 
-/** The texts of the conversation in the page, in their order. */
+/** Texts of the messages in the page, in order. */
 export async function bubbles(page: Page): Promise<string[]> {
   const texts = await page.locator('[data-service-widget] .list .bubble').allTextContents()
   return texts.map((text) => text.replace(/^[^:]+: /, ''))
 }
 
-/** Every message once, in the page and in the core, and in the same order. */
+/** Expects each message exactly once, in the same order, in the page and in the core. */
 export async function expectEachOnce(shop: Shop, { page, session }: ShopVisit, bodies: string[]) {
   const stored = await shop.messagesOf((await session()).conversationId)
   expect(stored.map(({ body }) => body).toSorted()).toEqual(bodies.toSorted())

@@ -7,29 +7,29 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 const root = join(import.meta.dirname, '../..')
 const readyWithinMs = 90_000
-const lookEveryMs = 50
-/** How long after its end a process's last output may take to arrive. */
+const pollMs = 50
+/** Time for the last output of a process to arrive after its exit. */
 const lastOutputMs = 500
 const stopWithinMs = 20_000
-/** What a process gets of this environment: nothing of vitest's, and no setting of the service from somebody's shell. */
+/** Inherited variables. Variables of vitest and settings of the service in the shell are not inherited. */
 const inherited = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'TZ', 'http_proxy', 'https_proxy', 'no_proxy']
 
-/** What every process that a test starts gets of the environment. */
+/** The inherited environment of started processes. */
 export const inheritedEnvironment = (): Record<string, string> =>
   Object.fromEntries(inherited.flatMap((key) => (process.env[key] ? [[key, process.env[key]]] : [])))
 
 export type ProcessSpec = {
   /** The file that Node runs, from the project's root: `core/main.ts`. */
   entry: string
-  /** What it is called in failures. */
+  /** Its name in error messages. */
   name: string
   args?: string[]
   env?: Record<string, string>
-  /** A program with its arguments that becomes Node in the end, as `exec` does. */
+  /** A wrapper program with arguments that executes Node. */
   through?: string[]
   /** Files that Node loads before the entry, from the project's root. */
   preload?: string[]
-  /** The process counts as started once this answers 200; without it, at once. */
+  /** The process is ready when this URL returns 200. If unset, it is ready immediately. */
   readyUrl?: string
 }
 
@@ -37,34 +37,34 @@ export type StartedProcess = {
   pid: number
   kill(signal: NodeJS.Signals): void
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
-  /** All that it wrote so far, standard output and standard error in the order they came. */
+  /** Output so far, standard output and standard error interleaved. */
   output(): string
-  /** SIGTERM, and SIGKILL after 20 seconds. Resolves when it is gone. */
+  /** Sends SIGTERM, and SIGKILL after 20 seconds. Resolves when the process has ended. */
   stop(): Promise<void>
 }
 
 let outputFolder: string | undefined
 
-/** From now on, what each process writes is kept in a file of this folder, too. */
+/** Also writes the output of each process to a file in this folder. */
 export function keepOutputIn(folder: string): void {
   outputFolder = folder
 }
 
-/** All that run, in this test file or this program: each has the module to itself. */
+/** Running processes of this test file. */
 const started = new Set<StartedProcess>()
 
 process.once('exit', () => {
   for (const running of started) running.kill('SIGKILL')
 })
 
-/** Stops whatever still runs. */
+/** Stops all running processes. */
 export async function stopStarted(): Promise<void> {
   await Promise.all([...started].map((running) => running.stop()))
 }
 
 /**
- * Starts a real process of the service and waits until it is ready. It is killed when this process ends.
- * @throws with its output, when it ends or is not ready within 90 seconds
+ * Starts a process of the service and waits until it is ready. Kills it when this process ends.
+ * @throws an error with its output if it ends or is not ready within 90 seconds
  */
 export const startProcess = async (spec: ProcessSpec): Promise<StartedProcess> => {
   const { entry, name, args = [], env = {}, through = [], preload = [], readyUrl } = spec
@@ -88,7 +88,7 @@ export const startProcess = async (spec: ProcessSpec): Promise<StartedProcess> =
   }
   const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve, reject) => {
     child.on('close', (code, signal) => resolve({ code, signal }))
-    // A grandchild that keeps the pipes open must not keep us waiting for the rest of the output.
+    // A grandchild can keep the pipes open, so `close` may never come.
     child.on('exit', (code, signal) => setTimeout(() => resolve({ code, signal }), lastOutputMs).unref())
     child.on('error', reject)
   })
@@ -110,10 +110,10 @@ export const startProcess = async (spec: ProcessSpec): Promise<StartedProcess> =
   return running
 }
 
-/** Ports that were given out, whose processes may not listen yet. */
+/** Ports that were returned before. Their processes may not listen yet. */
 const given = new Set<number>()
 
-/** A port that nothing listens on now, another one each time. */
+/** A free port, different on each call. */
 export const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -135,7 +135,7 @@ const untilReady = async ({ name, readyUrl, running }: { name: string; readyUrl:
     const answer = await fetch(readyUrl, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined)
     await answer?.body?.cancel()
     if (answer?.status === 200) return
-    await Promise.race([ended, delay(lookEveryMs)])
+    await Promise.race([ended, delay(pollMs)])
   }
   running.kill('SIGKILL')
   await ended

@@ -6,13 +6,13 @@ import type { DemoFile } from '../../core/workspaces/demo-seed.ts'
 import { freePort, type StartedProcess, startProcess } from './processes.ts'
 import type { TestDatabase } from './test-database.ts'
 
-/** One part of the service that runs as a process of its own. */
+/** One process of the service. */
 export interface Part {
   url: string
-  /** Where its metrics are scraped. */
+  /** URL of its metrics. */
   metricsUrl: string
   process(): StartedProcess
-  /** Kills it as a power cut would, and starts it again on the same port. */
+  /** Kills the process with SIGKILL and restarts it on the same port. */
   killAndRestart(): Promise<void>
   kill(): Promise<void>
   start(): Promise<void>
@@ -20,25 +20,25 @@ export interface Part {
 
 export interface Stack {
   demo: DemoFile
-  /** Where its secrets are. */
+  /** Folder of its secrets. */
   dataDir: string
   cores: Part[]
   gateways: Part[]
-  /** One more, over the same cores. */
+  /** Starts another gateway for the same cores. */
   addGateway(env: Record<string, string>): Promise<Part>
 }
 
 export interface StackOptions {
-  /** Left out: an engine of their own, which the first core hosts. */
+  /** If unset, the first core hosts an engine. */
   database?: TestDatabase
   cores?: number
   gateways?: number
   env?: Record<string, string>
-  /** For the cores alone. */
+  /** Settings of the cores only. */
   coreEnv?: Record<string, string>
 }
 
-/** Gateways and cores as processes of their own over one engine and one data folder, as an operator would run them. */
+/** Starts gateways and cores in separate processes with one engine and one data folder. */
 export async function startStack({
   database,
   cores = 1,
@@ -51,7 +51,7 @@ export async function startStack({
   const shared = {
     DATA_DIR: dataDir,
     ...(database && { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }),
-    // All of it is searched for what must not be in a log, at the end of the run.
+    // The whole output is checked for secrets at the end of the run.
     LOG_LEVEL: 'trace',
     ...env,
   }
@@ -64,7 +64,7 @@ export async function startStack({
   const coreUrls = coreParts.map(({ url }) => url)
   const gatewayParts = await Promise.all(
     Array.from({ length: gateways }, (_, index) => {
-      // Each gateway prefers a core of its own, so that what crosses the cores is what the test looks at.
+      // Each gateway prefers a different core, so that tests cover traffic between cores.
       const preferred = [...coreUrls.slice(index % cores), ...coreUrls.slice(0, index % cores)]
       return startPart('gateway/main.ts', `gateway ${index + 1}`, 'GATEWAY_PORT', {
         ...shared,

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 
 /**
- * Hides or shows a tab as its scripts see it. A headless browser shows every tab at once, so what the page is told is changed.
+ * Hides or shows a tab for its scripts. A headless browser shows all tabs, so the reported visibility is replaced.
  */
 export async function setVisible(page: Page, isVisible: boolean) {
   await page.evaluate(`
@@ -12,8 +12,8 @@ export async function setVisible(page: Page, isVisible: boolean) {
 }
 
 /**
- * Hides a tab and freezes it: none of its timers and answers runs until it is thawed, which shows it again. A browser freezes
- * a tab minutes after it was hidden; this does both at once, so a request that the page cancels then stays open.
+ * Hides and freezes a tab. Its timers and callbacks stop until it is thawed, which also shows it. A real browser
+ * freezes a tab minutes later. Here requests that the page cancels on hiding stay open.
  */
 export async function freeze(page: Page): Promise<{ thaw(): Promise<void> }> {
   const devtools = await page.context().newCDPSession(page)
@@ -34,7 +34,7 @@ interface DevtoolsSession {
   send(method: string, parameters: object): Promise<unknown>
 }
 
-/** The session that Playwright itself has with a page. It has no public name. */
+/** Playwright's own DevTools session of a page. It has no public API. */
 function ownSessionOf(page: Page): DevtoolsSession {
   const { _connection } = page as unknown as { _connection: { toImpl(page: Page): unknown } }
   const { delegate } = _connection.toImpl(page) as { delegate: { _mainFrameSession: { _client: DevtoolsSession } } }

@@ -4,20 +4,20 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 export interface TcpProxy {
   port: number
   /**
-   * From now on, connections whose latest request begins like this stay open and bring nothing more, those that come later
-   * too: what a half-dead network looks like from a browser.
+   * Stops data to clients on current and new connections whose latest request matches. The connections stay
+   * open, as in a half-dead network.
    */
   freeze(requests: RegExp): void
-  /** What was held back arrives, on the connections that are still there. */
+  /** Delivers the held data on open connections. */
   thaw(): void
-  /** Connections that are held back at this moment. */
+  /** Number of frozen connections. */
   frozen(): number
-  /** Connections that are open and whose latest request begins like this. */
+  /** Number of open connections whose latest request matches. */
   count(requests: RegExp): number
   close(): Promise<void>
 }
 
-/** A way to a server of this machine that can be broken without the server or the browser knowing of it. */
+/** A TCP proxy to a local server that can silently stop forwarding. */
 export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
   const target = new URL(targetUrl)
   const links = new Set<{ request: string; fromServer: Socket; toServer: Socket; toClient: Socket }>()

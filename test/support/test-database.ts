@@ -3,13 +3,13 @@ import { MongoClient } from 'mongodb'
 import { afterAll, inject } from 'vitest'
 
 export type TestDatabase = {
-  /** The engine's address, which names no database. */
+  /** URI of the engine, without a database name. */
   uri: string
-  /** A name that no other test file has. */
+  /** A name unique to the test file. */
   name: string
 }
 
-/** A fresh database for the test file that calls this at its top level, dropped at the file's end. */
+/** An empty database for a test file, dropped at its end. Call it at the top level of the file. */
 export const testDatabase = (): TestDatabase => {
   const uri = inject('mongodbUri')
   const name = `test-${randomBytes(8).toString('hex')}`

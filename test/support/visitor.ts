@@ -8,19 +8,19 @@ export interface StreamEvent {
   id: string
   type: string
   sequence: number
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the wire says is what the tests look at
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the raw response
   data: any
 }
 
 export interface EventStream {
   status: number
   headers: Headers
-  /** Everything that came, in order. */
+  /** All received events, in order. */
   events: StreamEvent[]
   comments: string[]
-  /** When the last bytes came, by `performance.now()`. */
+  /** Time of the last received bytes, by `performance.now()`. */
   lastSign(): number
-  /** Resolves when the stream has ended, however it ended. */
+  /** Resolves when the stream ends for any reason. */
   ended: Promise<void>
   close(): void
 }
@@ -28,13 +28,13 @@ export interface EventStream {
 export interface Answer {
   status: number
   headers: Headers
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the wire says is what the tests look at
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the raw response
   body: any
 }
 
 export interface Visitor {
-  /** The session content, as the last answer had it. */
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the wire says is what the tests look at
+  /** Session content of the last response. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the raw response
   session: any
   call(
     method: string,
@@ -42,21 +42,21 @@ export interface Visitor {
     options?: { body?: unknown; headers?: Record<string, string>; via?: string },
   ): Promise<Answer>
   send(body: string, options?: { clientOperationId?: string; via?: string }): Promise<Answer>
-  /** Sends as the contract tells a client to: the same operation again while the failure is retryable. */
+  /** Retries the same operation while the error is retryable, as the contract requires. */
   sendUntilAccepted(body: string, clientOperationId?: string): Promise<Answer>
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the wire says is what the tests look at
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the raw response
   history(options?: { via?: string }): Promise<any[]>
-  /** Every page from the oldest message on, with the `lastSequence` of the last one. */
+  /** Reads all pages from the oldest message, with the `lastSequence` of the last page. */
   readPages(options?: {
     via?: string
     limit?: number
-    // biome-ignore lint/suspicious/noExplicitAny: whatever the wire says is what the tests look at
+    // biome-ignore lint/suspicious/noExplicitAny: tests check the raw response
   }): Promise<{ messages: any[]; lastSequence: number }>
   openStream(options?: {
     after?: number
     lastEventId?: string
     via?: string
-    /** As each of them comes. */
+    /** Called for each event. */
     onEvent?: (event: StreamEvent) => void
   }): Promise<EventStream>
 }
@@ -65,15 +65,15 @@ export interface VisitorOptions {
   gatewayUrl: string
   origin: string
   siteKey: string
-  /** The same one is the same browser; left out: a new one. */
+  /** Identifies the browser. Default: a new one. */
   clientInstanceId?: string
-  /** The same one creates the same session; left out: a new one. */
+  /** Idempotency key of the session. Default: a new one. */
   creationKey?: string
-  /** How long a call, or a stream's first byte, is waited for, in milliseconds; left out: for ever. */
+  /** Timeout of a call or of a stream's first byte, in milliseconds. Default: none. */
   patienceMs?: number
 }
 
-/** A visitor's browser, less the browser: it follows the contract and keeps what it is told. */
+/** A visitor client without a browser. It follows the public contract. */
 export async function startVisitor({
   gatewayUrl,
   origin,

@@ -6,16 +6,16 @@ import type { SiteKey } from '../../widget/test/scenarios.ts'
 
 export interface WidgetPageOptions {
   browser: Browser
-  /** Serves the widget's files too. */
+  /** Also serves the widget's files. */
   gateway: ScenarioServer
   siteKey?: SiteKey
-  /** Further attributes of the script element, such as `data-locale="de"`. */
+  /** Additional attributes of the script element, such as `data-locale="de"`. */
   attributes?: string
   lang?: string
   dir?: string
   head?: string
   body?: string
-  /** The page's own script, from the page's own origin; it runs before the widget's. */
+  /** A script of the page, from its own origin. Runs before the widget's script. */
   pageScript?: string
   context?: BrowserContextOptions
 }
@@ -24,14 +24,14 @@ export interface WidgetPage {
   page: Page
   context: BrowserContext
   url: string
-  /** Whatever the page would have complained of in the console, violations of its policy included. */
+  /** Errors, warnings and policy violations of the page. */
   complaints: string[]
   close(): Promise<void>
 }
 
 /**
- * A page of its own origin with the script tag on it, under the strictest Content-Security-Policy that can let a script of another
- * origin in, and with Trusted Types enforced.
+ * Opens a page on a separate origin with the widget's script tag. It has the strictest content security policy that
+ * allows a script of another origin, and enforces Trusted Types.
  */
 export async function openWidgetPage(options: WidgetPageOptions): Promise<WidgetPage> {
   const { browser, gateway } = options

@@ -1,10 +1,10 @@
 import { type CryptoKey, SignJWT } from 'jose'
 
-/** HS256 key of the workspace sessions that tests sign, UTF-8 as written. */
+/** HS256 key of the tests' workspace sessions, as UTF-8 text. */
 export const workspaceSessionSecret = 'a-workspace-session-secret-of-the-tests'
 
 export interface WorkspaceSessionChange {
-  /** Undefined takes a claim away. */
+  /** An undefined claim is omitted. */
   claims?: Record<string, unknown>
   header?: Record<string, unknown>
   key?: Uint8Array | CryptoKey
@@ -12,7 +12,7 @@ export interface WorkspaceSessionChange {
   now?: number
 }
 
-/** A workspace session as whoever signs operators in would make it, with what the test changes. */
+/** Signs a workspace session as an issuer does, with the changes of the test. */
 export function signWorkspaceSession({
   claims = {},
   header = {},

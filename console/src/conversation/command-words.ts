@@ -1,6 +1,6 @@
 import { type Command, CommandKind } from '#proto/command/v1/command_pb.js'
 
-/** The visitor has yet to decide, or to do it. */
+/** Returns true while the command waits for the visitor. */
 export const isOpen = ({ state, kind }: Command) =>
   state === 'requested' || state === 'granted' || (state === 'accepted' && kind === CommandKind.NAVIGATION)
 
@@ -8,16 +8,16 @@ export const nameOf = ({ kind }: Command) => (kind === CommandKind.SCREENSHOT ? 
 
 const stateTexts: Record<string, string> = {
   requested: 'Waiting for the visitor',
-  accepted: 'Accepted, on the way',
-  completed: 'Arrived there',
+  accepted: 'Accepted, opening the page',
+  completed: 'Completed',
   failed: 'Failed',
   declined: 'Declined',
-  granted: 'Granted, waiting for the picture',
-  uploaded: 'Picture is here',
+  granted: 'Allowed, waiting for the image',
+  uploaded: 'Image received',
   denied: 'Denied',
-  unsupported: 'Their browser cannot',
-  expired: 'Ran out of time',
-  cancelled: 'Taken back',
+  unsupported: 'Not supported by the browser',
+  expired: 'Expired',
+  cancelled: 'Cancelled',
 }
 
 export const stateText = ({ state }: Command) => stateTexts[state] ?? state

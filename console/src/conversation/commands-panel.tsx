@@ -14,16 +14,16 @@ import { Screenshot } from './screenshot.tsx'
 import type { Thread } from './thread.ts'
 
 const shownCommands = 6
-/** What a visitor decides is in no event of the inbox: an open request is looked at again while somebody looks. */
-const lookAgainMs = 1500
+/** The inbox stream does not carry every decision of a visitor, so open requests are polled. */
+const pollMs = 1500
 
-/** What the visitor's page can be asked for, and what became of it. The visitor decides each time. */
+/** Requests to the visitor's page and their results. The visitor allows or denies each one. */
 export function CommandsPanel({ thread, session }: { thread: Thread; session: Session }) {
   const { api, operations, announcer } = useConsole()
   const { sessionId } = session
-  const [asking, setAsking] = useState<'screenshot' | 'navigation'>()
+  const [openForm, setOpenForm] = useState<'screenshot' | 'navigation'>()
   const section = useRef<HTMLElement>(null)
-  const news = thread.commandNews.value
+  const changes = thread.commandChanges.value
   const list = useLoad(
     async () => (await api.commands.listCommands({ sessionId, limit: shownCommands })).commands,
     [sessionId],
@@ -33,11 +33,11 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
   const latest = commands[0]
 
   useEffect(() => {
-    if (news > 0) void list.reload()
-  }, [news])
+    if (changes > 0) void list.reload()
+  }, [changes])
   useEffect(() => {
     if (!open) return
-    const timer = setInterval(() => document.visibilityState === 'visible' && void list.reload(), lookAgainMs)
+    const timer = setInterval(() => document.visibilityState === 'visible' && void list.reload(), pollMs)
     return () => clearInterval(timer)
   }, [open, sessionId])
   const latestState = latest && `${nameOf(latest)}: ${stateText(latest)}`
@@ -45,10 +45,10 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
     if (latestState) announcer.say(latestState)
   }, [latestState])
 
-  /** The focus goes back to where the form was opened. */
+  /** Returns the focus to the button that opened the form. */
   function closeForm() {
     section.current?.querySelector<HTMLElement>('[aria-expanded=true]')?.focus()
-    setAsking(undefined)
+    setOpenForm(undefined)
   }
 
   async function request(kind: 'screenshot' | 'navigation', input: CommandInput) {
@@ -59,21 +59,21 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
     } else {
       await api.commands.requestNavigation({ sessionId, clientOperationId, url: input.url!, label: input.label })
     }
-    operations.settle(target)
+    operations.finish(target)
     closeForm()
     await list.reload()
   }
 
   return (
     <section class="details-section" ref={section}>
-      <h3>Ask for</h3>
+      <h3>Request</h3>
       {session.state === 'active' ? (
         <div class="button-row">
           <button
             type="button"
             class="button small"
-            aria-expanded={asking === 'screenshot'}
-            onClick={() => setAsking(asking === 'screenshot' ? undefined : 'screenshot')}
+            aria-expanded={openForm === 'screenshot'}
+            onClick={() => setOpenForm(openForm === 'screenshot' ? undefined : 'screenshot')}
           >
             <Icon name="camera" />
             Screenshot
@@ -81,22 +81,22 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
           <button
             type="button"
             class="button small"
-            aria-expanded={asking === 'navigation'}
-            onClick={() => setAsking(asking === 'navigation' ? undefined : 'navigation')}
+            aria-expanded={openForm === 'navigation'}
+            onClick={() => setOpenForm(openForm === 'navigation' ? undefined : 'navigation')}
           >
             <Icon name="link" />
             Navigation
           </button>
         </div>
       ) : (
-        <p class="hint">The session has ended, so nothing can be asked of this page.</p>
+        <p class="hint">The session has ended. You cannot send requests to this page.</p>
       )}
-      {asking && (
+      {openForm && (
         <RequestForm
-          key={asking}
-          kind={asking}
+          key={openForm}
+          kind={openForm}
           origin={session.origin}
-          onRequest={(input) => request(asking, input)}
+          onRequest={(input) => request(openForm, input)}
           onCancel={closeForm}
         />
       )}
@@ -126,7 +126,7 @@ function CommandItem({ command, onChanged }: { command: Command; onChanged: () =
         <When at={requestedAt} />
       </div>
       {about && <p class="command-about">{about}</p>}
-      {isOpen(command) && left > 0 && <p class="hint">{formatDistance(left)} left</p>}
+      {isOpen(command) && left > 0 && <p class="hint">Expires in {formatDistance(left)}</p>}
       <FailureNotice failure={failure} />
       {state === 'requested' && (
         <button
@@ -135,7 +135,7 @@ function CommandItem({ command, onChanged }: { command: Command; onChanged: () =
           disabled={busy}
           onClick={() => run(() => api.commands.cancelCommand({ commandId })).then(onChanged)}
         >
-          Take it back
+          Cancel request
         </button>
       )}
       {state === 'uploaded' && <Screenshot command={command} />}

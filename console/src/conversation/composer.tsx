@@ -63,15 +63,15 @@ export function Composer({
         send()
       }}
     >
-      {closed && <p class="hint">This conversation is closed. Your answer opens it again.</p>}
+      {closed && <p class="hint">This conversation is closed. A reply reopens it.</p>}
       <div class="composer-row">
         <textarea
           ref={field}
           class="input composer-field"
           rows={1}
-          aria-label="Your answer"
+          aria-label="Reply"
           aria-describedby="composer-hint"
-          placeholder="Write an answer"
+          placeholder="Reply…"
           value={text}
           onInput={(event) => changed(event.currentTarget.value)}
           onBlur={() => thread.setTyping(false)}
@@ -91,7 +91,7 @@ export function Composer({
         </button>
       </div>
       <p class={left < 0 ? 'hint field-error' : 'hint'} id="composer-hint">
-        {length > countFrom ? `${left} of ${maxLength} characters left` : 'Enter sends, Shift + Enter begins a line'}
+        {length > countFrom ? `${left} of ${maxLength} characters left` : 'Enter to send, Shift+Enter for a new line'}
       </p>
     </form>
   )

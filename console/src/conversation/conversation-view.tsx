@@ -13,7 +13,7 @@ import { Details } from './details.tsx'
 import { MessageLog } from './message-log.tsx'
 import { createThread, type Thread } from './thread.ts'
 
-/** One conversation: what was said, the answer box, and on its side who it is. */
+/** One conversation: messages, composer and visitor details. */
 export function ConversationView({ conversationId, details }: { conversationId: string; details: boolean }) {
   const console_ = useConsole()
   const { api, inbox, drafts, session, announcer, router, shortcuts } = console_
@@ -42,7 +42,7 @@ export function ConversationView({ conversationId, details }: { conversationId: 
     run(async () => {
       const assigned = thread.conversation.peek()?.agent?.displayName === session.displayName
       await thread.assign(assigned ? undefined : session.displayName)
-      announcer.say(assigned ? 'The assignment is taken back.' : 'The conversation is assigned to you.')
+      announcer.say(assigned ? 'Conversation unassigned.' : 'Conversation assigned to you.')
     })
   useEffect(
     () =>
@@ -57,14 +57,14 @@ export function ConversationView({ conversationId, details }: { conversationId: 
   if (!conversation && thread.failure.value && !thread.loading.value) {
     return (
       <div class="thread" data-focus-first>
-        <Empty icon="warning" title="This conversation cannot be shown">
+        <Empty icon="warning" title="Could not load this conversation">
           <p>{thread.failure.value.text}</p>
           <div class="button-row">
             <button type="button" class="button" onClick={() => void thread.reload()}>
               Try again
             </button>
             <a class="button" href={pathOf({ view: 'inbox' })}>
-              To the inbox
+              Back to inbox
             </a>
           </div>
         </Empty>
@@ -111,14 +111,14 @@ export function ConversationView({ conversationId, details }: { conversationId: 
                 onClick={() =>
                   run(async () => {
                     await thread.close()
-                    announcer.say('The conversation is closed.')
+                    announcer.say('Conversation closed.')
                   })
                 }
               >
                 Close
               </button>
             )}
-            <a class="icon-button only-medium" href={path(!details)} aria-label="Details of the visitor">
+            <a class="icon-button only-medium" href={path(!details)} aria-label="Visitor details">
               <Icon name="info" />
             </a>
           </div>
@@ -133,27 +133,27 @@ export function ConversationView({ conversationId, details }: { conversationId: 
   )
 }
 
-/** Messages count as read while their page is on the screen of somebody who is there. */
+/** Messages count as read while the page is visible and has the focus. */
 function useVisibility(thread: Thread) {
-  const [seen, setSeen] = useState(isSeen)
+  const [visible, setVisibleState] = useState(isVisible)
   useEffect(() => {
-    const look = () => setSeen(isSeen())
+    const update = () => setVisibleState(isVisible())
     const events = ['focus', 'blur'] as const
-    for (const name of events) window.addEventListener(name, look)
-    document.addEventListener('visibilitychange', look)
+    for (const name of events) window.addEventListener(name, update)
+    document.addEventListener('visibilitychange', update)
     return () => {
-      for (const name of events) window.removeEventListener(name, look)
-      document.removeEventListener('visibilitychange', look)
+      for (const name of events) window.removeEventListener(name, update)
+      document.removeEventListener('visibilitychange', update)
     }
   }, [])
   useEffect(() => {
-    thread.setVisible(seen)
+    thread.setVisible(visible)
     return () => thread.setVisible(false)
-  }, [thread, seen])
+  }, [thread, visible])
   useSignalEffect(() => {
-    // A page that was just loaded is looked at as well.
-    if (!thread.loading.value) thread.setVisible(isSeen())
+    // The first page of messages counts as read as well.
+    if (!thread.loading.value) thread.setVisible(isVisible())
   })
 }
 
-const isSeen = () => document.visibilityState === 'visible' && document.hasFocus()
+const isVisible = () => document.visibilityState === 'visible' && document.hasFocus()

@@ -7,12 +7,12 @@ import { Fact, Facts } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import { CommandsPanel } from './commands-panel.tsx'
 import { safeHref } from './links.ts'
-import { Measures } from './measures.tsx'
+import { Moderation } from './moderation.tsx'
 import type { Thread } from './thread.ts'
 
 const refreshMs = 20_000
 
-/** Who is on the other side: page, identity, session, and what can be asked of them. */
+/** The visitor's page, identity and session, with requests and moderation. */
 export function Details({
   thread,
   name,
@@ -31,7 +31,7 @@ export function Details({
   }, [thread])
 
   return (
-    <aside class="details" aria-label="Details of the visitor" data-focus-first={open ? true : undefined}>
+    <aside class="details" aria-label="Visitor details" data-focus-first={open ? true : undefined}>
       <header class="details-head">
         <a class="icon-button only-medium" href={backPath} aria-label="Back to the conversation">
           <Icon name="back" />
@@ -44,12 +44,12 @@ export function Details({
           <IdentitySection session={session} />
           <CommandsPanel thread={thread} session={session} />
           <SessionSection session={session} />
-          <Measures thread={thread} session={session} name={name} />
+          <Moderation thread={thread} session={session} name={name} />
         </div>
       ) : thread.loading.value ? (
-        <Loading label="The visitor’s details are being loaded" />
+        <Loading label="Loading visitor details" />
       ) : (
-        <p class="details-none hint">Nothing is known of this visitor: no session of theirs has written here.</p>
+        <p class="details-none hint">No details: this conversation has no visitor session.</p>
       )}
     </aside>
   )
@@ -70,20 +70,20 @@ function PageSection({ session: { pageContext, pageContextAt } }: { session: Ses
               <span class="page-link-url">{pageContext.url.replace(/^https?:\/\//, '')}</span>
             </a>
           ) : (
-            <p dir="auto">{pageContext.title || 'The address could not be read.'}</p>
+            <p dir="auto">{pageContext.title || 'Unknown address'}</p>
           )}
           <Facts>
-            <Fact name="Seen">
+            <Fact name="Last seen">
               <When at={pageContextAt} />
             </Fact>
-            <Fact name="Came from">{pageContext.referrer}</Fact>
+            <Fact name="Referrer">{pageContext.referrer}</Fact>
             <Fact name="Window">
               {pageContext.viewport && `${pageContext.viewport.width} × ${pageContext.viewport.height}`}
             </Fact>
           </Facts>
         </>
       ) : (
-        <p class="hint">The page has not been reported.</p>
+        <p class="hint">No page information yet.</p>
       )}
     </section>
   )
@@ -95,7 +95,7 @@ function IdentitySection({ session }: { session: Session }) {
     return (
       <section class="details-section">
         <h3>Identity</h3>
-        <p class="hint">Anonymous. The site has not vouched for this visitor.</p>
+        <p class="hint">Anonymous. The site has not verified this visitor.</p>
       </section>
     )
   }
@@ -118,9 +118,7 @@ function IdentitySection({ session }: { session: Session }) {
           </Fact>
         ))}
       </Facts>
-      {context && Object.keys(context).length > 0 && (
-        <p class="hint">What the site says of them. For information; it grants nothing.</p>
-      )}
+      {context && Object.keys(context).length > 0 && <p class="hint">Provided by the site, for information only.</p>}
     </section>
   )
 }
@@ -141,7 +139,7 @@ function SessionSection({ session }: { session: Session }) {
         Session <span class={state === 'active' ? 'tag ok' : 'tag warn'}>{stateNames[state] ?? state}</span>
       </h3>
       <Facts>
-        <Fact name="Began">
+        <Fact name="Started">
           <When at={createdAt} />
         </Fact>
         {(state === 'active' || state === 'expired') && (
@@ -156,7 +154,7 @@ function SessionSection({ session }: { session: Session }) {
             {publicSiteKey}
           </a>
         </Fact>
-        <Fact name="Id">
+        <Fact name="Session ID">
           <span class="mono breakable">{sessionId}</span>
         </Fact>
       </Facts>

@@ -1,8 +1,8 @@
-/** An answer that was sent off and is not known to have arrived. */
+/** A reply that was sent without a confirmation. */
 export interface Unsent {
   operationId: string
   body: string
-  /** As the first try named it: the same operation has the same input. */
+  /** The name of the first try. A retry of an operation must have the same input. */
   agentName: string
 }
 
@@ -11,11 +11,11 @@ export interface Drafts {
   unsent(conversationId: string): Unsent[]
   keepText(conversationId: string, text: string): void
   keepUnsent(conversationId: string, unsent: Unsent[]): void
-  /** Nothing of the operator's is left behind. */
+  /** Deletes all drafts. */
   clear(): void
 }
 
-interface Kept {
+interface StoredDraft {
   text: string
   unsent: Unsent[]
 }
@@ -23,36 +23,36 @@ interface Kept {
 type Storage = Pick<globalThis.Storage, 'getItem' | 'setItem' | 'removeItem'>
 
 /**
- * What an operator has begun to write, kept for the tab: it outlives a reload and a session that ends. It belongs to one
- * operator of one workspace; another one who signs in finds nothing of it.
+ * Drafts of one operator, stored in the tab. They survive a reload and an expired session.
+ * Another operator who signs in does not see them.
  */
 export function createDrafts(storage: Storage, owner: string): Drafts {
   const key = 'service.console.drafts'
-  let kept = read()
+  let stored = read()
 
-  function read(): Record<string, Kept> {
+  function read(): Record<string, StoredDraft> {
     try {
-      const found = JSON.parse(storage.getItem(key) ?? '{}')
-      return found.owner === owner ? found.conversations : {}
+      const saved = JSON.parse(storage.getItem(key) ?? '{}')
+      return saved.owner === owner ? saved.conversations : {}
     } catch {
       return {}
     }
   }
 
-  function keep(conversationId: string, change: Partial<Kept>) {
-    const { text, unsent } = { text: '', unsent: [], ...kept[conversationId], ...change }
-    const { [conversationId]: _, ...others } = kept
-    kept = text === '' && unsent.length === 0 ? others : { ...others, [conversationId]: { text, unsent } }
-    storage.setItem(key, JSON.stringify({ owner, conversations: kept }))
+  function store(conversationId: string, change: Partial<StoredDraft>) {
+    const { text, unsent } = { text: '', unsent: [], ...stored[conversationId], ...change }
+    const { [conversationId]: _, ...others } = stored
+    stored = text === '' && unsent.length === 0 ? others : { ...others, [conversationId]: { text, unsent } }
+    storage.setItem(key, JSON.stringify({ owner, conversations: stored }))
   }
 
   return {
-    text: (conversationId) => kept[conversationId]?.text ?? '',
-    unsent: (conversationId) => kept[conversationId]?.unsent ?? [],
-    keepText: (conversationId, text) => keep(conversationId, { text }),
-    keepUnsent: (conversationId, unsent) => keep(conversationId, { unsent }),
+    text: (conversationId) => stored[conversationId]?.text ?? '',
+    unsent: (conversationId) => stored[conversationId]?.unsent ?? [],
+    keepText: (conversationId, text) => store(conversationId, { text }),
+    keepUnsent: (conversationId, unsent) => store(conversationId, { unsent }),
     clear() {
-      kept = {}
+      stored = {}
       storage.removeItem(key)
     },
   }

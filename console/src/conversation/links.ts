@@ -1,13 +1,13 @@
 export interface TextPart {
   text: string
-  /** http or https; left out where it is only text. */
+  /** An http or https URL; undefined for plain text. */
   href?: string
 }
 
 const address = /https?:\/\/[^\s<>"'`]+/gi
 const closing = /[.,;:!?)\]}»”’]+$/
 
-/** Splits a text into plain parts and the http(s) addresses in it. */
+/** Splits a text into plain text and http(s) links. */
 export function linkParts(text: string): TextPart[] {
   const parts: TextPart[] = []
   let done = 0
@@ -23,7 +23,7 @@ export function linkParts(text: string): TextPart[] {
   return parts
 }
 
-/** The address as it may be linked to, undefined for anything but http(s). */
+/** Returns the normalized URL, or undefined if it is not http(s). */
 export function safeHref(text: string | undefined): string | undefined {
   const url = text === undefined ? null : URL.parse(text)
   return url && /^https?:$/.test(url.protocol) ? url.href : undefined

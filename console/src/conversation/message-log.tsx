@@ -8,7 +8,7 @@ import { linkParts } from './links.ts'
 import type { OutgoingMessage } from './outgoing.ts'
 import type { Thread } from './thread.ts'
 
-/** How far from the end, in pixels, still counts as reading the end. */
+/** Maximum distance from the end, in pixels, that counts as being at the end. */
 const nearEnd = 80
 
 export function MessageLog({
@@ -23,28 +23,29 @@ export function MessageLog({
   composer: { current: HTMLTextAreaElement | null }
 }) {
   const scroller = useRef<HTMLElement>(null)
-  const place = useRef({ atEnd: true, height: 0, first: '' })
-  const [news, setNews] = useState(false)
+  const position = useRef({ atEnd: true, height: 0, first: '' })
+  const [hasNew, setHasNew] = useState(false)
   const messages = thread.messages.value
   const outgoing = thread.outgoing.list.value
   const types = thread.visitorTypes.value
   const first = messages[0]?.messageId ?? ''
   const last = messages.at(-1)?.messageId ?? ''
 
-  // Who reads the end stays there; who reads above stays at the same words, also when older ones come in over them.
+  // Stays at the end if the reader is there. Otherwise keeps the visible messages in position,
+  // even when older ones are inserted above.
   useLayoutEffect(() => {
     const element = scroller.current
     if (!element) return
-    const { atEnd, height, first: firstBefore } = place.current
+    const { atEnd, height, first: firstBefore } = position.current
     if (atEnd) element.scrollTop = element.scrollHeight
     else if (firstBefore !== '' && firstBefore !== first) element.scrollTop += element.scrollHeight - height
-    else setNews(true)
-    place.current = { ...place.current, height: element.scrollHeight, first }
+    else setHasNew(true)
+    position.current = { ...position.current, height: element.scrollHeight, first }
   }, [first, last, outgoing, types])
 
-  function toEnd() {
+  function scrollToEnd() {
     scroller.current!.scrollTop = scroller.current!.scrollHeight
-    setNews(false)
+    setHasNew(false)
   }
 
   return (
@@ -52,13 +53,13 @@ export function MessageLog({
       <section
         class="log"
         ref={scroller}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no pointer scrolls it with the arrow keys.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: lets keyboard users scroll with the arrow keys.
         tabIndex={0}
         aria-label={`Messages with ${name}`}
         onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
-          place.current.atEnd = scrollHeight - scrollTop - clientHeight < nearEnd
-          place.current.height = scrollHeight
-          if (place.current.atEnd) setNews(false)
+          position.current.atEnd = scrollHeight - scrollTop - clientHeight < nearEnd
+          position.current.height = scrollHeight
+          if (position.current.atEnd) setHasNew(false)
         }}
       >
         {thread.hasOlder.value && (
@@ -71,7 +72,7 @@ export function MessageLog({
             {thread.loadingOlder.value ? 'Loading…' : 'Load older messages'}
           </button>
         )}
-        {thread.loading.value && messages.length === 0 && <Loading label="The messages are being loaded" />}
+        {thread.loading.value && messages.length === 0 && <Loading label="Loading messages" />}
         <ol class="messages">
           {messages.map((message, index) => (
             <Fragment key={message.messageId}>
@@ -94,10 +95,10 @@ export function MessageLog({
           </p>
         )}
       </section>
-      {news && (
-        <button type="button" class="button small to-end" onClick={toEnd}>
+      {hasNew && (
+        <button type="button" class="button small to-end" onClick={scrollToEnd}>
           <Icon name="down" />
-          New below
+          New messages
         </button>
       )}
     </div>
@@ -177,7 +178,7 @@ function OutgoingItem({
           <p>
             {certain
               ? `Not sent. ${failure.text}`
-              : 'No answer came, so it is not certain that this was sent. Sending it again never makes it two.'}
+              : 'No response, so this may not have been sent. Sending again never creates a duplicate.'}
           </p>
           <div class="button-row">
             <button type="button" class="button small" onClick={() => thread.outgoing.retry(operationId)}>
@@ -195,7 +196,7 @@ function OutgoingItem({
                 field.focus()
               }}
             >
-              Back to the answer box
+              Edit message
             </button>
           </div>
         </div>
@@ -204,7 +205,7 @@ function OutgoingItem({
   )
 }
 
-/** Text as text; http(s) addresses in it as links that tell the other side nothing. */
+/** Plain text with http(s) links. The links send no referrer. */
 function MessageText({ text }: { text: string }) {
   return (
     <>
@@ -224,12 +225,12 @@ function MessageText({ text }: { text: string }) {
 function authorName({ author }: Message, name: string, me: string): string {
   if (author?.kind === 'visitor') return name
   if (author?.kind === 'agent') return author.displayName === me ? 'You' : (author.displayName ?? 'Agent')
-  return 'Service'
+  return 'System'
 }
 
-/** Of an agent's message it is known that it is in the conversation; of a visitor's, how far it came to this side. */
+/** An agent's message is stored once it is listed. A visitor's message shows its delivery state. */
 function stateText({ author, state }: Message): string {
   if (author?.kind === 'agent') return 'Sent'
   if (author?.kind !== 'visitor') return ''
-  return { queued: 'New', sent: 'Arrived', delivered: 'Delivered', read: 'Read', failed: 'Failed' }[state] ?? state
+  return { queued: 'New', sent: 'Received', delivered: 'Delivered', read: 'Read', failed: 'Failed' }[state] ?? state
 }

@@ -5,7 +5,7 @@ import { describeFailure, type Failure } from '../failures.ts'
 import { newOperationId } from '../operations.ts'
 import type { Drafts, Unsent } from './drafts.ts'
 
-/** An answer that is not in the conversation yet. */
+/** A reply that is not in the conversation yet. */
 export interface OutgoingMessage extends Unsent {
   state: 'sending' | 'failed'
   failure?: Failure
@@ -14,17 +14,17 @@ export interface OutgoingMessage extends Unsent {
 export interface Outgoing {
   list: ReadonlySignal<readonly OutgoingMessage[]>
   send(body: string): void
-  /** Sends the same operation again: what did arrive is not sent twice. */
+  /** Retries the same operation. The service deduplicates it by its ID. */
   retry(operationId: string): void
-  /** Takes a failed one back, and answers its text. */
+  /** Removes a failed reply and returns its text. */
   discard(operationId: string): string
-  /** The conversation has the operation's message. */
-  arrived(operationId: string): void
+  /** Removes the reply because the conversation now has its message. */
+  confirm(operationId: string): void
 }
 
 const sendTimeoutMs = 15_000
 
-/** Answers on their way: each is one operation, under one name until it is known to have arrived or is taken back. */
+/** Replies being sent. Each one keeps its operation ID until it is confirmed or discarded. */
 export function createOutgoing({
   messaging,
   drafts,
@@ -39,7 +39,7 @@ export function createOutgoing({
   onSent: (message: Message) => void
 }): Outgoing {
   const list = signal<readonly OutgoingMessage[]>(
-    // Left over from a page before: whether they arrived is not known.
+    // Unconfirmed replies of an earlier page; their outcome is unknown.
     drafts.unsent(conversationId).map((unsent) => ({ ...unsent, state: 'failed' })),
   )
 
@@ -53,7 +53,7 @@ export function createOutgoing({
 
   const remove = (operationId: string) => set(list.value.filter((message) => message.operationId !== operationId))
 
-  /** One after the other, so that the visitor reads them in the order in which they were written. */
+  /** Replies are sent one at a time, so that they arrive in the order in which they were written. */
   let line: Promise<unknown> = Promise.resolve()
   const queue = (message: OutgoingMessage) => (line = line.then(() => transmit(message)))
 
@@ -95,6 +95,6 @@ export function createOutgoing({
       remove(operationId)
       return body
     },
-    arrived: remove,
+    confirm: remove,
   }
 }

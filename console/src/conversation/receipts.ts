@@ -4,14 +4,14 @@ import type { Api } from '../api.ts'
 import { lastBefore, withState } from './message-merge.ts'
 
 export interface Receipts {
-  /** Tells how far the visitor's messages have come by now. */
+  /** Sends the current state of the visitor's messages. */
   send(): Promise<void>
-  /** The operator sees the messages, or does not any more. */
+  /** Sets whether the operator sees the messages. */
   setVisible(visible: boolean): void
   stop(): void
 }
 
-/** Keeps the service told of what came to this console (`delivered`), and before the operator's eyes (`read`). */
+/** Marks the visitor's messages as `delivered` when loaded and as `read` when visible. */
 export function createReceipts({
   messaging,
   conversationId,
@@ -22,12 +22,12 @@ export function createReceipts({
   messages: Signal<readonly Message[]>
 }): Receipts {
   let visible = false
-  let marking = false
-  let over = false
+  let sending = false
+  let stopped = false
 
   async function send() {
-    if (marking || over) return
-    marking = true
+    if (sending || stopped) return
+    sending = true
     try {
       for (let upToSequence = 1; upToSequence > 0; ) {
         const state = visible ? 'read' : 'delivered'
@@ -42,9 +42,9 @@ export function createReceipts({
         }
       }
     } catch {
-      // The next message, look or reconnection tries again.
+      // Retried with the next message, change of visibility or reconnection.
     } finally {
-      marking = false
+      sending = false
     }
   }
 
@@ -55,7 +55,7 @@ export function createReceipts({
       if (visible) void send()
     },
     stop() {
-      over = true
+      stopped = true
     },
   }
 }

@@ -9,7 +9,7 @@ export interface CommandInput {
   label?: string
 }
 
-/** What the visitor is asked for, in words that they will read. */
+/** Form for a screenshot or navigation request. The visitor sees its text. */
 export function RequestForm({
   kind,
   origin,
@@ -25,15 +25,15 @@ export function RequestForm({
   const [purpose, setPurpose] = useState('')
   const [url, setUrl] = useState(`${origin}/`)
   const [label, setLabel] = useState('')
-  const [wrong, setWrong] = useState<string>()
+  const [urlError, setUrlError] = useState<string>()
 
   function submit(event: Event) {
     event.preventDefault()
     if (kind === 'navigation' && !/^https?:$/.test(URL.parse(url.trim())?.protocol ?? '')) {
-      setWrong('Write a whole address that begins with http:// or https://.')
+      setUrlError('Enter a full URL that starts with http:// or https://.')
       return
     }
-    setWrong(undefined)
+    setUrlError(undefined)
     void run(() =>
       kind === 'screenshot'
         ? onRequest({ purpose: purpose.trim() || undefined })
@@ -52,8 +52,8 @@ export function RequestForm({
     >
       {kind === 'screenshot' ? (
         <TextField
-          label="What for"
-          hint="The visitor reads this, and decides."
+          label="Purpose"
+          hint="Shown to the visitor, who allows or denies the request."
           maxLength={256}
           value={purpose}
           takesFocus
@@ -62,28 +62,22 @@ export function RequestForm({
       ) : (
         <>
           <TextField
-            label="Address"
-            hint={`On ${origin}, or on an origin that the installation allows.`}
-            error={wrong}
+            label="URL"
+            hint={`Must be on ${origin} or another allowed origin.`}
+            error={urlError}
             inputMode="url"
             maxLength={2048}
             value={url}
             takesFocus
             onChange={setUrl}
           />
-          <TextField
-            label="Label"
-            hint="What the visitor is shown for it."
-            maxLength={128}
-            value={label}
-            onChange={setLabel}
-          />
+          <TextField label="Label" hint="Shown to the visitor." maxLength={128} value={label} onChange={setLabel} />
         </>
       )}
       <FailureNotice failure={failure} />
       <div class="button-row">
         <button type="submit" class="button primary small" disabled={busy}>
-          {kind === 'screenshot' ? 'Ask for it' : 'Ask to go there'}
+          Send request
         </button>
         <button type="button" class="button ghost small" onClick={onCancel}>
           Cancel

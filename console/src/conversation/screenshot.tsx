@@ -5,20 +5,20 @@ import { useConsole } from '../console-context.ts'
 import { Dialog, useAction } from '../ui/dialog.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 
-/** An uploaded picture, fetched when somebody wants to see it and forgotten when they have. */
+/** An uploaded screenshot. Fetched on request and released when its dialog closes. */
 export function Screenshot({ command }: { command: Command }) {
   const { api } = useConsole()
   const { busy, failure, run } = useAction()
   const [src, setSrc] = useState<string>()
-  const shown = useRef<string | undefined>(undefined)
+  const objectUrl = useRef<string | undefined>(undefined)
   const about = command.purpose ? `Screenshot: ${command.purpose}` : 'Screenshot of the visitor’s page'
 
-  function forget() {
-    if (shown.current !== undefined) URL.revokeObjectURL(shown.current)
-    shown.current = undefined
+  function release() {
+    if (objectUrl.current !== undefined) URL.revokeObjectURL(objectUrl.current)
+    objectUrl.current = undefined
     setSrc(undefined)
   }
-  useEffect(() => forget, [])
+  useEffect(() => release, [])
 
   return (
     <>
@@ -29,17 +29,17 @@ export function Screenshot({ command }: { command: Command }) {
         disabled={busy}
         onClick={() =>
           run(async () => {
-            shown.current = URL.createObjectURL(await fetchScreenshot(api, command.commandId))
-            setSrc(shown.current)
+            objectUrl.current = URL.createObjectURL(await fetchScreenshot(api, command.commandId))
+            setSrc(objectUrl.current)
           })
         }
       >
-        {busy ? 'Loading…' : `Show the picture (${Math.ceil((command.byteLength ?? 0) / 1024)} KiB)`}
+        {busy ? 'Loading…' : `View image (${Math.ceil((command.byteLength ?? 0) / 1024)} KiB)`}
       </button>
       {src !== undefined && (
-        <Dialog title={about} onClose={forget} wide>
+        <Dialog title={about} onClose={release} wide>
           <div class="dialog-body">
-            <img class="screenshot" src={src} alt="The visitor’s page, as they shared it" />
+            <img class="screenshot" src={src} alt="Screenshot of the visitor’s page" />
           </div>
         </Dialog>
       )}
@@ -60,6 +60,6 @@ async function fetchScreenshot({ commands }: Api, commandId: string): Promise<Bl
     } else if (part.case === 'chunk') chunks.push(part.value as Uint8Array<ArrayBuffer>)
   }
   const blob = new Blob(chunks, { type: imageTypes.includes(type) ? type : 'application/octet-stream' })
-  if (blob.size !== expected) throw new Error('the picture is not whole')
+  if (blob.size !== expected) throw new Error('screenshot is incomplete')
   return blob
 }

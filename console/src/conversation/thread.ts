@@ -16,44 +16,44 @@ export interface Thread {
   conversation: ReadonlySignal<Conversation | undefined>
   messages: ReadonlySignal<readonly Message[]>
   hasOlder: ReadonlySignal<boolean>
-  /** The first page is on its way. */
+  /** True until the first page has loaded or failed. */
   loading: ReadonlySignal<boolean>
   loadingOlder: ReadonlySignal<boolean>
   failure: ReadonlySignal<Failure | undefined>
   visitorTypes: ReadonlySignal<boolean>
   session: ReadonlySignal<Session | undefined>
-  /** Counts what happened to commands, so that they are looked at again. */
-  commandNews: ReadonlySignal<number>
+  /** Increases with each event of a command, so that the list reloads. */
+  commandChanges: ReadonlySignal<number>
   outgoing: Outgoing
   loadOlder(): Promise<void>
   reload(): Promise<void>
   refreshSession(): Promise<void>
-  /** The operator sees the messages, or does not any more. */
+  /** Sets whether the operator sees the messages. */
   setVisible(visible: boolean): void
   setTyping(types: boolean): void
   assign(displayName: string | undefined): Promise<void>
   close(): Promise<void>
-  takeSession(session: Session | undefined): void
+  setSession(session: Session | undefined): void
   stop(): void
 }
 
 export interface ThreadDependencies {
   api: Pick<Api, 'messaging' | 'sessions'>
-  inbox: Pick<Inbox, 'follow' | 'take'>
+  inbox: Pick<Inbox, 'follow' | 'update'>
   drafts: Drafts
   conversationId: string
-  /** The agent whom the visitor sees. */
+  /** The agent's name that the visitor sees. */
   agentName: () => string
-  /** A message of the visitor has come. */
+  /** Called with each new message of the visitor. */
   onVisitorMessage: (message: Message) => void
   now: () => number
 }
 
 const pageSize = 50
 const beyondTheEnd = 2 ** 31 - 1
-const typingAgainMs = 5000
+const typingRepeatMs = 5000
 
-/** One open conversation: its messages, who is on the other side, and what the operator does there. */
+/** One open conversation: its messages, its visitor and the operator's actions. */
 export function createThread(dependencies: ThreadDependencies): Thread {
   const { api, inbox, drafts, conversationId, agentName, onVisitorMessage, now } = dependencies
   const { messaging, sessions } = api
@@ -65,7 +65,7 @@ export function createThread(dependencies: ThreadDependencies): Thread {
   const failure = signal<Failure | undefined>(undefined)
   const visitorTypes = signal(false)
   const session = signal<Session | undefined>(undefined)
-  const commandNews = signal(0)
+  const commandChanges = signal(0)
   let stopped = false
   let typingTimer: ReturnType<typeof setTimeout> | undefined
   let typingSentAt = 0
@@ -92,7 +92,7 @@ export function createThread(dependencies: ThreadDependencies): Thread {
       messaging.listMessages({ conversationId, beforeSequence: beyondTheEnd, limit: pageSize }),
       messaging.getConversation({ conversationId }),
     ])
-    // What came while nobody listened may be more than one page.
+    // More than one page of messages may have been missed.
     const oldest = page.messages[0]?.sequence ?? 0
     for (let after = known; after !== undefined && after < oldest; ) {
       const missed = await messaging.listMessages({ conversationId, afterSequence: after, limit: pageSize })
@@ -123,14 +123,15 @@ export function createThread(dependencies: ThreadDependencies): Thread {
     if (found?.session && !stopped) session.value = found.session
   }
 
-  function told(now_: Conversation, events: InboxEvent[]) {
+  function onChange(next: Conversation, events: InboxEvent[]) {
     const before = conversation.value
-    conversation.value = { ...now_, visitor: before?.visitor, lastMessage: before?.lastMessage }
+    conversation.value = { ...next, visitor: before?.visitor, lastMessage: before?.lastMessage }
     for (const event of events) apply(event)
-    if (before?.sessionId !== now_.sessionId || events.some(({ type }) => type.startsWith('session.'))) void renamed()
+    if (before?.sessionId !== next.sessionId || events.some(({ type }) => type.startsWith('session.')))
+      void reloadConversation()
   }
 
-  async function renamed() {
+  async function reloadConversation() {
     const found = await messaging.getConversation({ conversationId }).catch(() => undefined)
     if (found?.conversation) conversation.value = found.conversation
     await refreshSession()
@@ -139,7 +140,7 @@ export function createThread(dependencies: ThreadDependencies): Thread {
   function apply({ type, message, author, occurredAt, messageId, state, clientOperationId }: InboxEvent) {
     if (message) {
       const isNew = !messages.value.some((known) => known.messageId === message.messageId)
-      if (clientOperationId !== undefined) outgoing.arrived(clientOperationId)
+      if (clientOperationId !== undefined) outgoing.confirm(clientOperationId)
       add([message])
       if (isNew && message.author?.kind === 'visitor') {
         setVisitorTypes(false)
@@ -150,7 +151,7 @@ export function createThread(dependencies: ThreadDependencies): Thread {
     } else if (type.startsWith('typing.') && author?.kind === 'visitor') {
       const age = now() - Number(occurredAt?.seconds ?? 0n) * 1000
       setVisitorTypes(type === 'typing.started' && age < typingLastsMs)
-    } else if (/^(navigation|screenshot)\./.test(type)) commandNews.value += 1
+    } else if (/^(navigation|screenshot)\./.test(type)) commandChanges.value += 1
   }
 
   function setVisitorTypes(types: boolean) {
@@ -159,18 +160,18 @@ export function createThread(dependencies: ThreadDependencies): Thread {
     if (types) typingTimer = setTimeout(() => setVisitorTypes(false), typingLastsMs)
   }
 
-  async function doing(call: Promise<{ conversation?: Conversation }>) {
-    const { conversation: answered } = await call
-    if (!answered) return
-    inbox.take(answered)
+  async function applyResponse(call: Promise<{ conversation?: Conversation }>) {
+    const { conversation: updated } = await call
+    if (!updated) return
+    inbox.update(updated)
     conversation.value = {
-      ...answered,
+      ...updated,
       visitor: conversation.value?.visitor,
       lastMessage: conversation.value?.lastMessage,
     }
   }
 
-  const unfollow = inbox.follow(conversationId, { missed: () => void reload(), told })
+  const unfollow = inbox.follow(conversationId, { onGap: () => void reload(), onChange })
   void reload()
 
   return {
@@ -183,7 +184,7 @@ export function createThread(dependencies: ThreadDependencies): Thread {
     failure,
     visitorTypes,
     session,
-    commandNews,
+    commandChanges,
     outgoing,
     reload,
     refreshSession,
@@ -208,7 +209,7 @@ export function createThread(dependencies: ThreadDependencies): Thread {
 
     setTyping(types) {
       if (!types && !typingSent) return
-      if (types && typingSent && now() - typingSentAt < typingAgainMs) return
+      if (types && typingSent && now() - typingSentAt < typingRepeatMs) return
       typingSent = types
       typingSentAt = now()
       const state = types ? TypingState.STARTED : TypingState.STOPPED
@@ -216,15 +217,15 @@ export function createThread(dependencies: ThreadDependencies): Thread {
     },
 
     assign: (displayName) =>
-      doing(
+      applyResponse(
         displayName === undefined
           ? messaging.unassignAgent({ conversationId })
           : messaging.assignAgent({ conversationId, agent: { displayName } }),
       ),
 
-    close: () => doing(messaging.closeConversation({ conversationId })),
+    close: () => applyResponse(messaging.closeConversation({ conversationId })),
 
-    takeSession(changed) {
+    setSession(changed) {
       if (changed) session.value = changed
     },
 

@@ -7,7 +7,7 @@ import { When } from '../ui/when.tsx'
 import { isRetryable, outcomeText } from './delivery-words.ts'
 import { StatusTag } from './status-tag.tsx'
 
-/** A delivery's attempts, the latest first, and one more where that makes sense. */
+/** A delivery's attempts, latest first, with a retry button if a retry is possible. */
 export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[]; onRetried: () => Promise<unknown> }) {
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
@@ -17,9 +17,9 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
 
   function retry({ attemptId }: DeliveryAttempt) {
     return run(async () => {
-      // One key until there is an answer: a click after a lost answer asks for the same attempt, not for a second one.
+      // The key stays the same until a response: a click after a lost response repeats this attempt.
       await api.leads.retryDeliveryAttempt({ attemptId })
-      announcer.say('A new attempt is on its way.')
+      announcer.say('Retry started.')
       await onRetried()
     })
   }
@@ -39,10 +39,10 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
               <p class="hint">
                 <When at={attempt.createdAt} full />
                 {attempt.durationMs !== undefined && ` · ${attempt.durationMs} ms`}
-                {attempt.manual && ' · asked for by hand'}
+                {attempt.manual && ' · manual'}
                 {attempt === latest && attempt.nextRetryAt && attempt.status === DeliveryStatus.RETRY_SCHEDULED && (
                   <>
-                    {' · next try '}
+                    {' · next attempt '}
                     <When at={attempt.nextRetryAt} full />
                   </>
                 )}

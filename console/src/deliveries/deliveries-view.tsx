@@ -7,33 +7,33 @@ import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
 import { usePages } from '../ui/pages.ts'
 import { When } from '../ui/when.tsx'
-import { deliveryStatuses, isOnItsWay, outcomeText, statusByName } from './delivery-words.ts'
+import { deliveryStatuses, isPending, outcomeText, statusByName } from './delivery-words.ts'
 import { StatusTag } from './status-tag.tsx'
 
-const lookAgainMs = 4000
+const pollMs = 4000
 
 export function DeliveriesView({ status, subscriptionId }: { status?: string; subscriptionId?: string }) {
   const { api, router } = useConsole()
-  const wanted = statusByName(status)
+  const statusFilter = statusByName(status)
   const subscriptions = useLoad(async () => (await api.leads.listSubscriptions({})).subscriptions, [])
   const list = usePages<Delivery>(
     async (pageToken) => {
       const { deliveries, nextPageToken } = await api.leads.listDeliveries({
         pageToken,
         subscriptionId,
-        statuses: wanted === undefined ? [] : [wanted],
+        statuses: statusFilter === undefined ? [] : [statusFilter],
       })
       return { items: deliveries, nextPageToken }
     },
     ({ deliveryId }) => deliveryId,
     [status, subscriptionId],
   )
-  const moving = list.items.some((delivery) => isOnItsWay(delivery.status))
+  const hasPending = list.items.some((delivery) => isPending(delivery.status))
   useEffect(() => {
-    if (!moving) return
-    const timer = setInterval(() => document.visibilityState === 'visible' && void list.reload(), lookAgainMs)
+    if (!hasPending) return
+    const timer = setInterval(() => document.visibilityState === 'visible' && void list.reload(), pollMs)
     return () => clearInterval(timer)
-  }, [moving, status, subscriptionId])
+  }, [hasPending, status, subscriptionId])
   const destinations = new Map(subscriptions.value?.map((known) => [known.subscriptionId, known.destinationUrl]))
   const filtered = status !== undefined || subscriptionId !== undefined
   const filter = (change: { status?: string; subscriptionId?: string }) =>
@@ -42,7 +42,7 @@ export function DeliveriesView({ status, subscriptionId }: { status?: string; su
   return (
     <Page
       title="Deliveries"
-      lead="Each lead that goes out to a destination. Accepted means that the destination took the request, nothing more."
+      lead="Leads sent to destinations. Accepted means that the destination accepted the request."
       actions={
         <button type="button" class="button" disabled={list.loading} onClick={() => void list.reload()}>
           Refresh
@@ -82,17 +82,17 @@ export function DeliveriesView({ status, subscriptionId }: { status?: string; su
         </label>
       </div>
       <FailureNotice failure={list.failure} retry={() => void list.reload()} />
-      {list.first && <Loading label="The deliveries are being loaded" />}
+      {list.first && <Loading label="Loading deliveries" />}
       {!list.first && !list.failure && list.items.length === 0 && (
-        <Empty icon="deliveries" title={filtered ? 'No delivery is like that' : 'Nothing has been sent yet'}>
+        <Empty icon="deliveries" title={filtered ? 'No deliveries match' : 'No deliveries yet'}>
           {filtered ? (
             <a class="button" href={pathOf({ view: 'deliveries' })}>
               Show all deliveries
             </a>
           ) : (
             <p>
-              A <a href={pathOf({ view: 'subscriptions' })}>subscription</a> sends each lead by itself, or you send one
-              from <a href={pathOf({ view: 'leads' })}>Leads</a>.
+              A <a href={pathOf({ view: 'subscriptions' })}>subscription</a> sends leads automatically. You can also
+              send one from <a href={pathOf({ view: 'leads' })}>Leads</a>.
             </p>
           )}
         </Empty>

@@ -6,15 +6,15 @@ import { Card, Fact, Facts, Page } from '../ui/page.tsx'
 import { Attempts } from './attempts.tsx'
 import { StatusTag } from './status-tag.tsx'
 
-const lookAgainMs = 3000
+const pollMs = 3000
 
-/** One delivery with each of its attempts. */
+/** One delivery and its attempts. */
 export function DeliveryView({ deliveryId }: { deliveryId: string }) {
   const { api } = useConsole()
   const loaded = useLoad(
     async () => (await api.leads.listDeliveryAttempts({ deliveryId })).attempts,
     [deliveryId],
-    lookAgainMs,
+    pollMs,
   )
   const attempts = loaded.value ?? []
   const latest = attempts.reduce<(typeof attempts)[number] | undefined>(
@@ -28,10 +28,10 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
   return (
     <Page title="Delivery" back={{ path: pathOf({ view: 'deliveries' }), label: 'Deliveries' }}>
       <FailureNotice failure={loaded.failure} retry={() => void loaded.reload()} />
-      {!loaded.value && loaded.loading && <Loading label="The delivery is being loaded" />}
+      {!loaded.value && loaded.loading && <Loading label="Loading delivery" />}
       {latest && (
         <>
-          <Card title="Where it stands">
+          <Card title="Details">
             <Facts>
               <Fact name="Status">
                 <StatusTag status={latest.status} />

@@ -6,17 +6,17 @@ import {
   ResponseClass,
 } from '#proto/lead/v1/delivery_pb.js'
 
-interface Word {
-  /** As the public API writes it. */
+interface StatusLabel {
+  /** The name in the public API. */
   name: string
   text: string
   tone: 'ok' | 'info' | 'warn' | 'bad'
 }
 
-export const deliveryStatuses: ReadonlyMap<DeliveryStatus, Word> = new Map<DeliveryStatus, Word>([
+export const deliveryStatuses: ReadonlyMap<DeliveryStatus, StatusLabel> = new Map<DeliveryStatus, StatusLabel>([
   [DeliveryStatus.PENDING, { name: 'pending', text: 'Pending', tone: 'info' }],
   [DeliveryStatus.SENDING, { name: 'sending', text: 'Sending', tone: 'info' }],
-  [DeliveryStatus.RETRY_SCHEDULED, { name: 'retry_scheduled', text: 'Will be retried', tone: 'warn' }],
+  [DeliveryStatus.RETRY_SCHEDULED, { name: 'retry_scheduled', text: 'Retry scheduled', tone: 'warn' }],
   [DeliveryStatus.HELD, { name: 'held', text: 'Held', tone: 'warn' }],
   [DeliveryStatus.ACCEPTED, { name: 'accepted', text: 'Accepted', tone: 'ok' }],
   [DeliveryStatus.FAILED, { name: 'failed', text: 'Failed', tone: 'bad' }],
@@ -29,41 +29,41 @@ export const statusByName = (name: string | undefined): DeliveryStatus | undefin
 const classes: Partial<Record<ResponseClass, string>> = {
   [ResponseClass.ACCEPTED]: 'Accepted for transport',
   [ResponseClass.REJECTED_PAYLOAD]: 'Payload rejected',
-  [ResponseClass.REJECTED_AUTH]: 'Signature or access rejected',
-  [ResponseClass.GONE]: 'Destination is gone',
+  [ResponseClass.REJECTED_AUTH]: 'Authorization rejected',
+  [ResponseClass.GONE]: 'Destination gone',
   [ResponseClass.CONFLICT]: 'Conflict',
-  [ResponseClass.REDIRECTED]: 'Redirected, which is never followed',
+  [ResponseClass.REDIRECTED]: 'Redirected (not followed)',
   [ResponseClass.REJECTED]: 'Rejected',
   [ResponseClass.RATE_LIMITED]: 'Rate limited',
   [ResponseClass.SERVER_ERROR]: 'Server error',
-  [ResponseClass.TIMEOUT]: 'No answer in time',
+  [ResponseClass.TIMEOUT]: 'Timed out',
   [ResponseClass.NETWORK_ERROR]: 'Network error',
   [ResponseClass.DESTINATION_BLOCKED]: 'Destination not allowed',
 }
 
 const reasons: Partial<Record<FailureReason, string>> = {
-  [FailureReason.TIMEOUT]: 'time ran out',
-  [FailureReason.DESTINATION_BLOCKED]: 'the address is not allowed',
-  [FailureReason.NAME_NOT_FOUND]: 'the name does not exist',
-  [FailureReason.NAME_SERVICE_FAILED]: 'the name service did not answer',
+  [FailureReason.TIMEOUT]: 'timed out',
+  [FailureReason.DESTINATION_BLOCKED]: 'address not allowed',
+  [FailureReason.NAME_NOT_FOUND]: 'host name not found',
+  [FailureReason.NAME_SERVICE_FAILED]: 'DNS server did not respond',
   [FailureReason.CONNECTION_REFUSED]: 'connection refused',
   [FailureReason.UNREACHABLE]: 'unreachable',
   [FailureReason.CONNECTION_RESET]: 'connection reset',
-  [FailureReason.CERTIFICATE_INVALID]: 'the certificate is not valid',
+  [FailureReason.CERTIFICATE_INVALID]: 'invalid certificate',
   [FailureReason.TLS_FAILED]: 'TLS failed',
-  [FailureReason.PROTOCOL_ERROR]: 'the answer was no HTTP',
-  [FailureReason.NETWORK_ERROR]: 'the network failed',
+  [FailureReason.PROTOCOL_ERROR]: 'response was not HTTP',
+  [FailureReason.NETWORK_ERROR]: 'network error',
 }
 
 const phases: Partial<Record<AttemptPhase, string>> = {
-  [AttemptPhase.RESOLVE]: 'while looking up the name',
+  [AttemptPhase.RESOLVE]: 'during DNS lookup',
   [AttemptPhase.CONNECT]: 'while connecting',
-  [AttemptPhase.TLS]: 'while securing the connection',
-  [AttemptPhase.HEADERS]: 'while waiting for the answer',
-  [AttemptPhase.BODY]: 'while reading the answer',
+  [AttemptPhase.TLS]: 'during the TLS handshake',
+  [AttemptPhase.HEADERS]: 'while waiting for the response',
+  [AttemptPhase.BODY]: 'while reading the response',
 }
 
-/** What came of an attempt, in one line. */
+/** The outcome of an attempt, in one line. */
 export function outcomeText({
   responseClass,
   responseStatus,
@@ -79,9 +79,9 @@ export function outcomeText({
   return parts.join(', ')
 }
 
-/** An attempt of this delivery may be asked for: it is neither on its way nor done, nor held by its subscription. */
+/** Returns true if the delivery can be retried: not in progress, accepted or held. */
 export const isRetryable = (status: DeliveryStatus) =>
   [DeliveryStatus.RETRY_SCHEDULED, DeliveryStatus.FAILED, DeliveryStatus.DEAD_LETTERED].includes(status)
 
-export const isOnItsWay = (status: DeliveryStatus) =>
+export const isPending = (status: DeliveryStatus) =>
   [DeliveryStatus.PENDING, DeliveryStatus.SENDING, DeliveryStatus.RETRY_SCHEDULED].includes(status)

@@ -29,7 +29,7 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
           </span>
           <span class="row-bottom">
             {typingSince === undefined ? (
-              // In the text's own direction, so that it is its end that is cut off.
+              // Uses the direction of the text, so that the end of the text is truncated.
               <span class="row-preview" dir={from ? undefined : 'auto'}>
                 {from && <span class="row-from">{from}: </span>}
                 {from ? <bdi>{lastMessage?.body}</bdi> : lastMessage?.body}

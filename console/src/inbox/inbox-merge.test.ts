@@ -25,20 +25,20 @@ const event = (sequence: number, more: MessageInitShape<typeof InboxEventSchema>
 const none: Entries = new Map()
 const listed = (entries: Entries) => entries.get('cnv_1')!.conversation
 
-describe('the inbox', () => {
-  it('keeps what the stream told after a list was asked for, whatever the list says of it', () => {
-    const told = mergeChange(
+describe('inbox entries', () => {
+  it('ignores a list response that is older than a stream change', () => {
+    const changed = mergeChange(
       mergeList(none, [conversation(1)], 0),
       { conversation: conversation(1, { status: ConversationStatus.CLOSED }), events: [] },
       1,
     )
-    const late = mergeList(told, [conversation(1, { visitor: { displayName: 'Maria' } })], 0)
+    const late = mergeList(changed, [conversation(1, { visitor: { displayName: 'Maria' } })], 0)
     expect(listed(late)).toMatchObject({ status: ConversationStatus.CLOSED, visitor: { displayName: 'Maria' } })
     const newer = mergeList(late, [conversation(1)], 1)
     expect(listed(newer).status).toBe(ConversationStatus.OPEN)
   })
 
-  it('takes no message twice and none back, in whichever order list and stream come', () => {
+  it('keeps the latest message once, in any order of list and stream', () => {
     const change = { conversation: conversation(3), events: [event(3, { message: message(3) })] }
     const list = [conversation(2, { lastMessage: message(2) })]
     const one = mergeList(mergeChange(none, change, 1), list, 0)
@@ -48,7 +48,7 @@ describe('the inbox', () => {
     expect(listed(mergeChange(other, change, 2))).toEqual(listed(other))
   })
 
-  it('counts a conversation as unread until the visitor’s last word is read, and states go forwards only', () => {
+  it('is unread until the visitor’s last message is read or answered, and never goes back to unread', () => {
     const entries = mergeList(none, [conversation(1, { lastMessage: message(1) })], 0)
     expect(isUnread(entries.get('cnv_1')!)).toBe(true)
     const state = (to: string, from: Entries) =>
@@ -71,7 +71,7 @@ describe('the inbox', () => {
     expect(isUnread(answered.get('cnv_1')!)).toBe(false)
   })
 
-  it('shows the visitor’s typing until a stop or a message, and nobody else’s', () => {
+  it('shows only the visitor as typing, until a stop event or a message', () => {
     const typing = (type: string, kind: string) => event(5, { type, author: { kind }, occurredAt: timestampFromMs(5) })
     const start = mergeList(none, [conversation(1, { lastMessage: message(1) })], 0)
     const step = (entries: Entries, one: ReturnType<typeof event>) =>
@@ -84,7 +84,7 @@ describe('the inbox', () => {
     expect(step(start, typing('typing.started', 'agent')).get('cnv_1')!.typingSince).toBeUndefined()
   })
 
-  it('selects by status, by the operator and by what is searched for, the latest first', () => {
+  it('filters by status, operator and search text, latest first', () => {
     const entries = mergeList(
       none,
       [
@@ -104,7 +104,7 @@ describe('the inbox', () => {
     expect(ids({ text: 'hUBer' })).toEqual(['cnv_b'])
   })
 
-  it('names an anonymous visitor so that they can be told apart', () => {
+  it('names an anonymous visitor by the end of the conversation ID', () => {
     expect(visitorName(conversation(1, { conversationId: 'cnv_x7f3' }))).toBe('Visitor X7F3')
     expect(visitorName(conversation(1, { visitor: { externalSubject: 'c-1' } }))).toBe('c-1')
   })

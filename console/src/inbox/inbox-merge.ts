@@ -6,35 +6,35 @@ import {
 } from '#proto/messaging/v1/messaging_pb.js'
 import { stateRank } from '../conversation/message-merge.ts'
 
-/** A conversation as the list shows it, and when the stream last told of it. */
+/** A conversation in the list, with the revision of its last stream change. */
 export interface InboxEntry {
   conversation: Conversation
-  /** Counts the stream's changes: a list that was asked for before one does not take it back. */
-  toldAt: number
-  /** Since when the visitor types, in milliseconds; a start that is not renewed ends by itself. */
+  /** Number of the last stream change. An older list response does not overwrite it. */
+  revision: number
+  /** When the visitor started typing, in milliseconds. Expires after `typingLastsMs`. */
   typingSince?: number
 }
 
 export type Entries = ReadonlyMap<string, InboxEntry>
 
-/** How long a start of typing counts, in milliseconds. */
+/** How long a typing event is shown, in milliseconds. */
 export const typingLastsMs = 9000
 
-/** A page of the list. `askedAt` is the stream's count when the list was asked for. */
-export function mergeList(entries: Entries, listed: Conversation[], askedAt: number): Entries {
+/** Merges one page of the list. `listRevision` is the stream's revision at the time of the request. */
+export function mergeList(entries: Entries, listed: Conversation[], listRevision: number): Entries {
   const merged = new Map(entries)
   for (const conversation of listed) {
     const known = merged.get(conversation.conversationId)
     merged.set(
       conversation.conversationId,
-      known ? mergeListed(known, conversation, askedAt) : { conversation, toldAt: 0 },
+      known ? mergeListed(known, conversation, listRevision) : { conversation, revision: 0 },
     )
   }
   return merged
 }
 
-function mergeListed(known: InboxEntry, listed: Conversation, askedAt: number): InboxEntry {
-  const listIsNewer = known.toldAt <= askedAt && listed.lastSequence >= known.conversation.lastSequence
+function mergeListed(known: InboxEntry, listed: Conversation, listRevision: number): InboxEntry {
+  const listIsNewer = known.revision <= listRevision && listed.lastSequence >= known.conversation.lastSequence
   const base = listIsNewer ? listed : known.conversation
   return {
     ...known,
@@ -46,22 +46,22 @@ function mergeListed(known: InboxEntry, listed: Conversation, askedAt: number): 
   }
 }
 
-/** What the stream tells of one conversation: how it is, and what happened. */
+/** Merges one change from the stream: the state of a conversation and its events. */
 export function mergeChange(
   entries: Entries,
   change: { conversation: Conversation; events: InboxEvent[] },
-  toldAt: number,
+  revision: number,
 ): Entries {
   const { conversation, events } = change
   const known = entries.get(conversation.conversationId)
   if (conversation.lastSequence === 0 && !known) return entries
   let entry: InboxEntry = {
     ...known,
-    toldAt,
+    revision,
     conversation: {
       ...conversation,
       lastSequence: Math.max(conversation.lastSequence, known?.conversation.lastSequence ?? 0),
-      // Nobody writes in another's place: whoever wrote last may be another session of the visitor, with the same name.
+      // The stream carries neither visitor nor last message; keeps the known ones.
       visitor: known?.conversation.visitor,
       lastMessage: known?.conversation.lastMessage,
     },
@@ -96,14 +96,14 @@ function applyEvent(entry: InboxEntry, event: InboxEvent): InboxEntry {
   }
 }
 
-/** Of two messages the later one; of the same one the state that is further. */
+/** Returns the later message. For the same message, returns the later state. */
 function latest(one: Message | undefined, other: Message | undefined): Message | undefined {
   if (!one || !other) return one ?? other
   if (one.sequence !== other.sequence) return one.sequence > other.sequence ? one : other
   return stateRank(one.state) > stateRank(other.state) ? one : other
 }
 
-/** The visitor said the last word, and nobody has read it. */
+/** Returns true if the last message is from the visitor and has not been read. */
 export function isUnread({ conversation: { lastMessage } }: InboxEntry): boolean {
   return lastMessage?.author?.kind === 'visitor' && lastMessage.state !== 'read'
 }
@@ -114,15 +114,15 @@ export interface InboxFilter {
   text: string
 }
 
-/** The entries that a filter lets through, the one with the latest message first. */
+/** The entries that match the filter, latest message first. */
 export function selectEntries(entries: Entries, { status, mine, text }: InboxFilter, me: string): InboxEntry[] {
-  const wanted = text.trim().toLowerCase()
+  const query = text.trim().toLowerCase()
   return [...entries.values()]
     .filter(({ conversation }) => {
       const closed = conversation.status === ConversationStatus.CLOSED
       if (status !== 'all' && closed !== (status === 'closed')) return false
       if (mine && conversation.agent?.displayName !== me) return false
-      return wanted === '' || searchable(conversation).includes(wanted)
+      return query === '' || searchable(conversation).includes(query)
     })
     .sort((one, other) => {
       const late = millisecondsOf(other.conversation.lastMessageAt) - millisecondsOf(one.conversation.lastMessageAt)
@@ -141,7 +141,7 @@ const searchable = (conversation: Conversation) =>
     .join('\n')
     .toLowerCase()
 
-/** The name of a verified visitor, or one by which an anonymous one can be told from the others. */
+/** The name of a verified visitor, or a generated name for an anonymous one. */
 export function visitorName({ visitor, conversationId }: Pick<Conversation, 'visitor' | 'conversationId'>): string {
   return visitor?.displayName || visitor?.externalSubject || `Visitor ${conversationId.slice(-4).toUpperCase()}`
 }

@@ -7,7 +7,7 @@ import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
 import { ConversationRow } from './conversation-row.tsx'
 import type { InboxFilter } from './inbox-merge.ts'
 
-/** The list of conversations beside the open one; on a phone one after the other. */
+/** The list of conversations beside the open one. On a phone, each is a page of its own. */
 export function InboxView({ conversationId, details = false }: { conversationId?: string; details?: boolean }) {
   const { inbox } = useConsole()
   return (
@@ -19,8 +19,8 @@ export function InboxView({ conversationId, details = false }: { conversationId?
       {conversationId === undefined ? (
         <div class="thread thread-empty">
           {inbox.shown.value.length > 0 && (
-            <Empty icon="inbox" title="No conversation is open">
-              <p>Choose one from the list.</p>
+            <Empty icon="inbox" title="No conversation selected">
+              <p>Select one from the list.</p>
               <p>
                 <kbd>j</kbd> and <kbd>k</kbd> move, <kbd>Enter</kbd> opens.
               </p>
@@ -63,7 +63,7 @@ function ConversationList({ openId }: { openId: string | undefined }) {
       j: () => move(1),
       k: () => move(-1),
       '/': () => {
-        // On a phone the list is a page of its own.
+        // On a phone, the list is a separate page.
         if (search.current?.offsetParent === null) router.go(pathOf({ view: 'inbox' }))
         requestAnimationFrame(() => search.current?.focus())
       },
@@ -82,7 +82,7 @@ function ConversationList({ openId }: { openId: string | undefined }) {
             ref={search}
             type="search"
             class="input"
-            aria-label="Search the conversations in the list"
+            aria-label="Search loaded conversations"
             placeholder="Search"
             value={filter.text}
             onInput={(event) => set({ text: event.currentTarget.value })}
@@ -102,7 +102,7 @@ function ConversationList({ openId }: { openId: string | undefined }) {
         </div>
         <div class="filters">
           <fieldset class="segments">
-            <legend class="visually-hidden">Show conversations that are</legend>
+            <legend class="visually-hidden">Conversation status</legend>
             {statuses.map(({ status, name }) => (
               <label key={status}>
                 <input type="radio" name="status" checked={filter.status === status} onChange={() => set({ status })} />
@@ -135,7 +135,7 @@ function ConversationList({ openId }: { openId: string | undefined }) {
       )}
       {shown.length === 0 &&
         (inbox.loading.value ? (
-          <Loading label="The conversations are being loaded" />
+          <Loading label="Loading conversations" />
         ) : (
           !inbox.failure.value && <NothingToShow filter={filter} onReset={() => set({ text: '', mine: false })} />
         ))}
@@ -146,7 +146,7 @@ function ConversationList({ openId }: { openId: string | undefined }) {
           disabled={inbox.loading.value}
           onClick={async () => {
             await inbox.loadMore()
-            announcer.say('More conversations are loaded.')
+            announcer.say('More conversations loaded.')
           }}
         >
           Load earlier conversations
@@ -159,22 +159,22 @@ function ConversationList({ openId }: { openId: string | undefined }) {
 function NothingToShow({ filter, onReset }: { filter: InboxFilter; onReset: () => void }) {
   if (filter.text !== '' || filter.mine) {
     return (
-      <Empty icon="search" title="Nothing matches">
-        <p>The search looks at the conversations that are loaded.</p>
+      <Empty icon="search" title="No results">
+        <p>Only loaded conversations are searched.</p>
         <button type="button" class="button" onClick={onReset}>
-          Show all of them
+          Clear filters
         </button>
       </Empty>
     )
   }
   return filter.status === 'closed' ? (
     <Empty icon="check" title="No closed conversations">
-      <p>What you close goes here. A new message opens it again.</p>
+      <p>Closed conversations appear here. A new message reopens them.</p>
     </Empty>
   ) : (
-    <Empty icon="inbox" title="All quiet">
+    <Empty icon="inbox" title="No conversations yet">
       <p>
-        A conversation appears here as soon as a visitor writes. Is the widget on your site yet? See{' '}
+        A conversation appears here when a visitor writes. To add the widget to your site, see{' '}
         <a href={pathOf({ view: 'installations' })}>Installations</a>.
       </p>
     </Empty>

@@ -9,10 +9,10 @@ afterEach(() => void vi.useRealTimers())
 
 const ready = create(WatchConversationsResponseSchema, { frame: { case: 'ready', value: {} } })
 
-/** A stream whose every attempt is a script; without one more it stays silent until it is given up. */
+/** Watches an inbox. Each attempt runs the next script; without one, the stream stays silent. */
 function watching(scripts: (() => AsyncGenerator<WatchConversationsResponse>)[]) {
   const states: string[] = []
-  const nudges = new EventTarget()
+  const browserEvents = new EventTarget()
   let attempts = 0
   let readies = 0
   const watchConversations = (_: unknown, options?: { signal?: AbortSignal }) => {
@@ -29,9 +29,9 @@ function watching(scripts: (() => AsyncGenerator<WatchConversationsResponse>)[])
     onState: ({ name }: LinkState) => states.push(name),
     now: Date.now,
     random: () => 1,
-    nudges,
+    browserEvents,
   })
-  return { states, nudges, stop, attempts: () => attempts, readies: () => readies }
+  return { states, browserEvents, stop, attempts: () => attempts, readies: () => readies }
 }
 
 async function* silent(signal: AbortSignal | undefined): AsyncGenerator<WatchConversationsResponse> {
@@ -43,8 +43,8 @@ async function* failing(code: Code): AsyncGenerator<WatchConversationsResponse> 
   throw new ConnectError('', code)
 }
 
-describe('a watched inbox', () => {
-  it('comes back after pauses that grow, and at once when the browser is online again', async () => {
+describe('watchInbox', () => {
+  it('reconnects with exponential backoff, and at once when the browser is online again', async () => {
     const inbox = watching([
       () => failing(Code.Unavailable),
       () => failing(Code.Unavailable),
@@ -56,14 +56,14 @@ describe('a watched inbox', () => {
     expect(inbox.attempts()).toBe(2)
     await vi.advanceTimersByTimeAsync(1000)
     expect(inbox.attempts()).toBe(3)
-    inbox.nudges.dispatchEvent(new Event('online'))
+    inbox.browserEvents.dispatchEvent(new Event('online'))
     await vi.advanceTimersByTimeAsync(0)
     expect(inbox.attempts()).toBe(4)
     expect(inbox.readies()).toBe(1)
     inbox.stop()
   })
 
-  it('takes silence for a dead stream', async () => {
+  it('reconnects after 40 s without a frame', async () => {
     const inbox = watching([])
     await vi.advanceTimersByTimeAsync(silenceMs - 1)
     expect(inbox.states).toEqual(['connecting', 'live'])
@@ -72,11 +72,11 @@ describe('a watched inbox', () => {
     inbox.stop()
   })
 
-  it('stays away when it is refused, and when it was stopped', async () => {
-    const refused = watching([() => failing(Code.PermissionDenied)])
+  it('does not reconnect after a rejection or after stop', async () => {
+    const rejected = watching([() => failing(Code.PermissionDenied)])
     await vi.advanceTimersByTimeAsync(60_000)
-    expect(refused.attempts()).toBe(1)
-    expect(refused.states.at(-1)).toBe('refused')
+    expect(rejected.attempts()).toBe(1)
+    expect(rejected.states.at(-1)).toBe('rejected')
     const stopped = watching([])
     await vi.advanceTimersByTimeAsync(10)
     stopped.stop()

@@ -5,30 +5,38 @@ import type { Api } from '../api.ts'
 export type LinkState =
   | { name: 'connecting' }
   | { name: 'live' }
-  /** `retryAt` in milliseconds of the epoch. */
+  /** `retryAt` is in milliseconds since the epoch. */
   | { name: 'waiting'; retryAt: number }
-  /** It does not come again by itself. */
-  | { name: 'refused' }
+  /** The service rejected the stream; it is not retried. */
+  | { name: 'rejected' }
 
 export interface WatchOptions {
   messaging: Pick<Api['messaging'], 'watchConversations'>
-  /** From here on every change is told: list after it. */
+  /** Called when the stream is live. A list requested after it misses no change. */
   onReady(): void
   onChanged(change: ConversationChanged): void
   onState(state: LinkState): void
   now: () => number
   random: () => number
-  /** Told when it is worth trying at once, for example when the browser is online again. */
-  nudges?: EventTarget
+  /** Retries at once on its `online` event. */
+  browserEvents?: EventTarget
 }
 
-/** A stream that brings nothing for so long is dead; its heartbeat comes every 15 s. */
+/** A stream without frames for this time is closed. The heartbeat interval is 15 s. */
 export const silenceMs = 40_000
 const firstPauseMs = 500
-const longestPauseMs = 20_000
+const maxPauseMs = 20_000
 
-/** Follows the inbox, and comes back when the stream is lost, with pauses that grow and differ. Answers how to stop. */
-export function watchInbox({ messaging, onReady, onChanged, onState, now, random, nudges }: WatchOptions): () => void {
+/** Watches the inbox. Reconnects with exponential backoff and jitter. Returns a function that stops it. */
+export function watchInbox({
+  messaging,
+  onReady,
+  onChanged,
+  onState,
+  now,
+  random,
+  browserEvents,
+}: WatchOptions): () => void {
   const stopped = new AbortController()
   let failures = 0
   let wake = () => {}
@@ -63,8 +71,8 @@ export function watchInbox({ messaging, onReady, onChanged, onState, now, random
         (reason) => ConnectError.from(reason),
       )
       if (stopped.signal.aborted) return
-      if (error && final.has(error.code)) return onState({ name: 'refused' })
-      const pause = Math.min(longestPauseMs, firstPauseMs * 2 ** failures) * (0.5 + random() / 2)
+      if (error && final.has(error.code)) return onState({ name: 'rejected' })
+      const pause = Math.min(maxPauseMs, firstPauseMs * 2 ** failures) * (0.5 + random() / 2)
       failures += 1
       onState({ name: 'waiting', retryAt: now() + pause })
       await new Promise<void>((resolve) => {
@@ -78,14 +86,14 @@ export function watchInbox({ messaging, onReady, onChanged, onState, now, random
     }
   }
 
-  function nudge() {
+  function retryNow() {
     failures = 0
     wake()
   }
-  nudges?.addEventListener('online', nudge)
+  browserEvents?.addEventListener('online', retryNow)
   void run()
   return () => {
-    nudges?.removeEventListener('online', nudge)
+    browserEvents?.removeEventListener('online', retryNow)
     stopped.abort()
     attempt.abort()
   }

@@ -19,11 +19,11 @@ import {
 } from './inbox-merge.ts'
 import { type LinkState, type WatchOptions, watchInbox } from './inbox-watch.ts'
 
-/** What an open conversation wants to hear. */
+/** Callbacks of an open conversation. */
 export interface ConversationFollower {
   /** Changes may have been missed. */
-  missed(): void
-  told(conversation: Conversation, events: InboxEvent[]): void
+  onGap(): void
+  onChange(conversation: Conversation, events: InboxEvent[]): void
 }
 
 export interface Inbox {
@@ -34,22 +34,22 @@ export interface Inbox {
   link: ReadonlySignal<LinkState>
   loading: ReadonlySignal<boolean>
   failure: ReadonlySignal<Failure | undefined>
-  /** There are more conversations behind those that are loaded. */
+  /** More conversations can be loaded. */
   hasMore: ReadonlySignal<boolean>
   loadMore(): Promise<void>
   reload(): Promise<void>
-  /** Takes over what a call answered. */
-  take(conversation: Conversation): void
+  /** Applies the conversation that a call returned. */
+  update(conversation: Conversation): void
   follow(conversationId: string, follower: ConversationFollower): () => void
   start(): void
   stop(): void
 }
 
-export interface InboxDependencies extends Pick<WatchOptions, 'now' | 'random' | 'nudges'> {
+export interface InboxDependencies extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents'> {
   api: Pick<Api, 'messaging'>
-  /** The operator's name, for what is assigned to them. */
+  /** The operator's name, to find their assignments. */
   me: () => string
-  /** The browser's tabs share connections, so not each of them has a stream all the time. */
+  /** Tabs of a browser share connections, so a hidden tab may close its stream. */
   platform: TabStreamDeps['platform']
 }
 
@@ -60,27 +60,34 @@ const statuses = {
   all: ConversationStatus.UNSPECIFIED,
 }
 
-/** The operator's inbox: lists after the stream is ready, and merges what it tells into what is listed. */
-export function createInbox({ api: { messaging }, me, platform, now, random, nudges }: InboxDependencies): Inbox {
+/** The operator's inbox. Lists conversations once the stream is live, and merges its changes. */
+export function createInbox({
+  api: { messaging },
+  me,
+  platform,
+  now,
+  random,
+  browserEvents,
+}: InboxDependencies): Inbox {
   const filter = signal<InboxFilter>({ status: 'open', mine: false, text: '' })
   const entries = signal<Entries>(new Map())
   const link = signal<LinkState>({ name: 'connecting' })
   const loading = signal(true)
   const failure = signal<Failure | undefined>(undefined)
-  /** Where the list of each status goes on; null at its end. */
+  /** Next page token of each status; null after the last page. */
   const next = signal<Partial<Record<InboxFilter['status'], string | null>>>({})
   const followers = new Map<string, Set<ConversationFollower>>()
-  let told = 0
+  let revision = 0
   let closeStream = () => {}
   const tab = createTabStream({ platform, open: openStream, close: () => closeStream() })
   let stopStatus = () => {}
 
   async function list(status: InboxFilter['status'], pageToken?: string) {
-    const askedAt = told
+    const listRevision = revision
     loading.value = true
     try {
       const page = await messaging.listConversations({ limit: pageSize, status: statuses[status], pageToken })
-      entries.value = mergeList(entries.value, page.conversations, askedAt)
+      entries.value = mergeList(entries.value, page.conversations, listRevision)
       next.value = { ...next.value, [status]: page.nextPageToken ?? null }
       failure.value = undefined
     } catch (error) {
@@ -90,28 +97,28 @@ export function createInbox({ api: { messaging }, me, platform, now, random, nud
     }
   }
 
-  /** The name of a visitor is only in lists: a conversation that comes by the stream is asked for. */
-  async function complete(conversationId: string) {
-    const askedAt = told
+  /** The stream does not carry visitor names, so the conversation is loaded. */
+  async function loadVisitor(conversationId: string) {
+    const listRevision = revision
     const found = await messaging.getConversation({ conversationId }).catch(() => undefined)
-    if (found?.conversation) entries.value = mergeList(entries.value, [found.conversation], askedAt)
+    if (found?.conversation) entries.value = mergeList(entries.value, [found.conversation], listRevision)
   }
 
   function changed({ conversation, events }: ConversationChanged) {
     if (!conversation) return
-    told += 1
+    revision += 1
     const { conversationId, sessionId } = conversation
     const known = entries.value.get(conversationId)
-    entries.value = mergeChange(entries.value, { conversation, events }, told)
+    entries.value = mergeChange(entries.value, { conversation, events }, revision)
     const renamed =
       events.some(({ type }) => type === 'session.identified') || known?.conversation.sessionId !== sessionId
-    if (entries.value.has(conversationId) && (!known?.conversation.visitor || renamed)) void complete(conversationId)
-    for (const follower of followers.get(conversationId) ?? []) follower.told(conversation, events)
+    if (entries.value.has(conversationId) && (!known?.conversation.visitor || renamed)) void loadVisitor(conversationId)
+    for (const follower of followers.get(conversationId) ?? []) follower.onChange(conversation, events)
   }
 
   function ready() {
     void list(filter.value.status)
-    for (const group of followers.values()) for (const follower of group) follower.missed()
+    for (const group of followers.values()) for (const follower of group) follower.onGap()
   }
 
   function openStream() {
@@ -122,13 +129,13 @@ export function createInbox({ api: { messaging }, me, platform, now, random, nud
       onState(state) {
         link.value = state
         if (state.name === 'live') tab.onOnline()
-        if (state.name !== 'refused') return
+        if (state.name !== 'rejected') return
         loading.value = false
         tab.stop()
       },
       now,
       random,
-      nudges,
+      browserEvents,
     })
   }
 
@@ -147,14 +154,14 @@ export function createInbox({ api: { messaging }, me, platform, now, random, nud
       if (typeof token === 'string' && !loading.value) await list(status, token)
     },
     reload: () => list(filter.value.status),
-    take(conversation) {
-      told += 1
+    update(conversation) {
+      revision += 1
       const { conversationId } = conversation
       const known = entries.value.get(conversationId)
       if (!known) return
       const { visitor, lastMessage } = known.conversation
       const merged = { ...conversation, visitor, lastMessage }
-      entries.value = new Map(entries.value).set(conversationId, { ...known, toldAt: told, conversation: merged })
+      entries.value = new Map(entries.value).set(conversationId, { ...known, revision, conversation: merged })
     },
     follow(conversationId, follower) {
       const group = followers.get(conversationId) ?? new Set()
@@ -166,7 +173,7 @@ export function createInbox({ api: { messaging }, me, platform, now, random, nud
     },
     start() {
       tab.start()
-      // A status that was not listed yet is, when it is first looked at.
+      // Each status is listed when it is first selected.
       stopStatus = filter.subscribe(({ status }) => {
         if (link.peek().name === 'live' && next.peek()[status] === undefined) void list(status)
       })

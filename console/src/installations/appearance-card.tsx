@@ -10,7 +10,7 @@ import { textOn } from './installation-words.ts'
 
 const isColour = (text: string) => /^#[0-9a-f]{6}$/i.test(text)
 
-/** How the widget looks, with a small picture of it. */
+/** Appearance of the widget, with a preview. */
 export function AppearanceCard({ installation, onChanged }: InstallationPart) {
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
@@ -29,7 +29,7 @@ export function AppearanceCard({ installation, onChanged }: InstallationPart) {
         appearance: changedOf({ title: title.trim(), greeting: greeting.trim(), accentColor, position }, appearance),
       })
       if (answer.installation) onChanged(answer.installation)
-      announcer.say('The appearance is saved.')
+      announcer.say('Appearance saved.')
     })
   }
 
@@ -38,7 +38,7 @@ export function AppearanceCard({ installation, onChanged }: InstallationPart) {
       <form class="appearance" onSubmit={save} noValidate>
         <div class="stack">
           <TextField label="Title" maxLength={128} value={title} onChange={setTitle} />
-          <Field label="Greeting" hint="Stands in the empty chat.">
+          <Field label="Greeting" hint="Shown when the chat is empty.">
             {(attributes) => (
               <textarea
                 {...attributes}
@@ -50,10 +50,7 @@ export function AppearanceCard({ installation, onChanged }: InstallationPart) {
               />
             )}
           </Field>
-          <Field
-            label="Accent colour"
-            error={valid ? undefined : 'Write it as # and six digits or letters from a to f.'}
-          >
+          <Field label="Accent colour" error={valid ? undefined : 'Enter # and six hexadecimal digits.'}>
             {(attributes) => (
               <div class="copy-row">
                 <input
@@ -74,7 +71,7 @@ export function AppearanceCard({ installation, onChanged }: InstallationPart) {
             )}
           </Field>
           <fieldset class="segments">
-            <legend>Side of the page</legend>
+            <legend>Position</legend>
             {['left', 'right'].map((side) => (
               <label key={side}>
                 <input type="radio" name="position" checked={position === side} onChange={() => setPosition(side)} />
@@ -95,7 +92,7 @@ export function AppearanceCard({ installation, onChanged }: InstallationPart) {
   )
 }
 
-/** Only what was edited is sent, so that what another operator has changed meanwhile stays. */
+/** Returns only the edited fields, so that concurrent changes of other fields are kept. */
 function changedOf<Fields extends Record<string, string>>(
   fields: Fields,
   shown: Partial<Fields> = {},
@@ -115,7 +112,7 @@ function Preview({
   accent: string
   position: string
 }) {
-  // Set through the object model, which the page's policy allows; a style attribute in markup it would not.
+  // The content security policy blocks style attributes in markup but allows styles set by script.
   const colours = { backgroundColor: accent, color: textOn(accent) }
   return (
     <div class={`preview at-${position}`} role="img" aria-label="Preview of the widget">

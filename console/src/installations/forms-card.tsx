@@ -8,13 +8,13 @@ import { Card } from '../ui/page.tsx'
 import type { InstallationPart } from './installation-view.tsx'
 
 interface EditedField {
-  /** Names the row while it is edited. */
+  /** Key of the row while it is edited. */
   key: number
   name: string
   label: string
   type: string
   required: boolean
-  /** In characters; left out: what the kind allows anyway. */
+  /** In characters; undefined means the default of the type. */
   maxLength?: number
 }
 
@@ -22,7 +22,7 @@ type FormName = 'preChat' | 'offline'
 
 const titles: Record<FormName, string> = { preChat: 'Pre-chat form', offline: 'Offline form' }
 const capabilityOf = { preChat: 'preChatForm', offline: 'offlineForm' } as const
-/** With what each allows where nothing else is said, in characters. */
+/** Field types with their default maximum length in characters. */
 const types = [
   { type: 'text', text: 'Text', maxLength: 256 },
   { type: 'email', text: 'E-mail', maxLength: 254 },
@@ -30,9 +30,9 @@ const types = [
   { type: 'textarea', text: 'Long text', maxLength: 4000 },
 ]
 const maxFields = 20
-const longest = 4000
+const maxFieldLength = 4000
 
-/** What the two forms ask. Whether they are shown is a capability. */
+/** Fields of the two forms. Capabilities control whether the forms are shown. */
 export function FormsCard(part: InstallationPart) {
   return (
     <Card title="Forms">
@@ -42,16 +42,16 @@ export function FormsCard(part: InstallationPart) {
   )
 }
 
-/** What the installation keeps of a field. */
-const given = ({ name, label, type, required, maxLength }: Omit<EditedField, 'key'>) => ({
+/** The fields that the installation stores. */
+const storedField = ({ name, label, type, required, maxLength }: Omit<EditedField, 'key'>) => ({
   name,
   label,
   type,
   required,
-  ...(maxLength === undefined ? {} : { maxLength }),
+  maxLength,
 })
 
-const withinBounds = (length: number) => Math.min(longest, Math.max(1, Math.trunc(length)))
+const clampLength = (length: number) => Math.min(maxFieldLength, Math.max(1, Math.trunc(length)))
 
 let nextKey = 0
 
@@ -59,10 +59,12 @@ function FormEditor({ form, installation, onChanged }: InstallationPart & { form
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
   const saved = installation.forms?.[form]?.fields ?? []
-  const [fields, setFields] = useState<EditedField[]>(() => saved.map((field) => ({ key: nextKey++, ...given(field) })))
+  const [fields, setFields] = useState<EditedField[]>(() =>
+    saved.map((field) => ({ key: nextKey++, ...storedField(field) })),
+  )
   const set = (key: number, change: Partial<EditedField>) =>
     setFields(fields.map((field) => (field.key === key ? { ...field, ...change } : field)))
-  const changed = JSON.stringify(fields.map(given)) !== JSON.stringify(saved.map(given))
+  const changed = JSON.stringify(fields.map(storedField)) !== JSON.stringify(saved.map(storedField))
 
   function move(index: number, step: number) {
     const moved = [...fields]
@@ -76,10 +78,10 @@ function FormEditor({ form, installation, onChanged }: InstallationPart & { form
     void run(async () => {
       const answer = await api.workspaces.updateInstallation({
         siteKey: installation.publicSiteKey,
-        forms: { [form]: { fields: fields.map(given) } },
+        forms: { [form]: { fields: fields.map(storedField) } },
       })
       if (answer.installation) onChanged(answer.installation)
-      announcer.say(`The ${titles[form].toLowerCase()} is saved.`)
+      announcer.say(`${titles[form]} saved.`)
     })
   }
 
@@ -87,9 +89,9 @@ function FormEditor({ form, installation, onChanged }: InstallationPart & { form
     <form class="form-editor" onSubmit={save} noValidate aria-label={titles[form]}>
       <h3>{titles[form]}</h3>
       {!installation.capabilities?.[capabilityOf[form]] && (
-        <p class="hint">Visitors do not see it: it is off under Capabilities.</p>
+        <p class="hint">Not shown to visitors: turned off under Capabilities.</p>
       )}
-      {fields.length === 0 && <p class="hint">It asks nothing yet.</p>}
+      {fields.length === 0 && <p class="hint">No fields yet.</p>}
       {fields.length > 0 && (
         <ol class="form-fields">
           {fields.map(({ key, name, label, type, required, maxLength }, index) => (
@@ -104,7 +106,7 @@ function FormEditor({ form, installation, onChanged }: InstallationPart & { form
                 />
               </label>
               <label>
-                Name of the lead’s field
+                Lead field name
                 <input
                   class="input mono"
                   maxLength={64}
@@ -113,7 +115,7 @@ function FormEditor({ form, installation, onChanged }: InstallationPart & { form
                 />
               </label>
               <label>
-                Kind
+                Type
                 <select class="input" value={type} onChange={(event) => set(key, { type: event.currentTarget.value })}>
                   {types.map((known) => (
                     <option key={known.type} value={known.type}>
@@ -123,17 +125,17 @@ function FormEditor({ form, installation, onChanged }: InstallationPart & { form
                 </select>
               </label>
               <label>
-                Longest
+                Max length
                 <input
                   class="input"
                   type="number"
                   min={1}
-                  max={longest}
+                  max={maxFieldLength}
                   step={1}
                   placeholder={String(types.find((known) => known.type === type)?.maxLength ?? '')}
                   value={maxLength ?? ''}
                   onInput={({ currentTarget: { value } }) =>
-                    set(key, { maxLength: value === '' ? undefined : withinBounds(Number(value)) })
+                    set(key, { maxLength: value === '' ? undefined : clampLength(Number(value)) })
                   }
                 />
               </label>
@@ -194,7 +196,7 @@ function FormEditor({ form, installation, onChanged }: InstallationPart & { form
           onClick={() => setFields([...fields, { key: nextKey++, name: '', label: '', type: 'text', required: false }])}
         >
           <Icon name="plus" />
-          Add a field
+          Add field
           <span class="visually-hidden"> to the {titles[form].toLowerCase()}</span>
         </button>
         <button type="submit" class="button primary small" disabled={busy || !changed}>

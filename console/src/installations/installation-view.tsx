@@ -30,9 +30,9 @@ export function InstallationView({ siteKey }: { siteKey: string }) {
       lead={<span class="mono">{siteKey}</span>}
     >
       <FailureNotice failure={loaded.failure} retry={() => void loaded.reload()} />
-      {!loaded.value && loaded.loading && <Loading label="The installation is being loaded" />}
+      {!loaded.value && loaded.loading && <Loading label="Loading installation" />}
       {loaded.value && !installation && (
-        <Empty icon="search" title="There is no such installation">
+        <Empty icon="search" title="Installation not found">
           <a class="button" href={pathOf({ view: 'installations' })}>
             All installations
           </a>
@@ -61,11 +61,11 @@ export interface InstallationPart {
 function SnippetCard({ siteKey }: { siteKey: string }) {
   const snippet = snippetOf(location.origin, siteKey)
   return (
-    <Card title="On your pages" actions={<CopyButton text={snippet} label="Copy" />}>
+    <Card title="Embed code" actions={<CopyButton text={snippet} label="Copy" />}>
       <pre class="snippet">
         <code>{snippet}</code>
       </pre>
-      <p class="hint">Put it on each page, before the end of the body. The site key is no secret.</p>
+      <p class="hint">Add this to every page, before the closing body tag. The site key is not secret.</p>
     </Card>
   )
 }
@@ -77,7 +77,7 @@ function OriginsCard({ installation, onChanged }: InstallationPart) {
     run(async () => {
       const answer = await api.workspaces.updateInstallation({ siteKey: installation.publicSiteKey, origins })
       if (answer.installation) onChanged(answer.installation)
-      announcer.say('The origins are saved.')
+      announcer.say('Origins saved.')
     })
   const last = installation.origins.length === 1
   return (
@@ -86,8 +86,8 @@ function OriginsCard({ installation, onChanged }: InstallationPart) {
         label="Allowed origins"
         hint={
           last
-            ? 'Only pages of this origin may show the widget. To take it away, add another one first.'
-            : 'Only pages of these may show the widget. Taking one away takes effect at once.'
+            ? 'Only pages on this origin can show the widget. Add another origin before you remove it.'
+            : 'Only pages on these origins can show the widget. Removing one takes effect immediately.'
         }
         placeholder="https://example.com"
         entries={installation.origins}
@@ -144,19 +144,19 @@ function SecretsCard({ installation, onRotated }: InstallationPart & { onRotated
         </button>
       }
     >
-      <p class="hint">With one of them your backend signs who a visitor is. The newest comes first.</p>
+      <p class="hint">Your backend signs visitor identities with one of these secrets. The newest is first.</p>
       <ul class="plain-list">
         {identityKeyIds.map((kid, index) => (
           <li key={kid}>
             <span class="mono">{kid}</span>
-            <span class="hint">{index === 0 ? 'current' : 'good until the next rotation'}</span>
+            <span class="hint">{index === 0 ? 'current' : 'valid until the next rotation'}</span>
           </li>
         ))}
       </ul>
       {asking && (
         <Confirm
           title="Rotate the identity secret?"
-          action="Make a new secret"
+          action="Create new secret"
           onClose={() => setAsking(false)}
           onConfirm={async () => {
             const { identitySecret } = await api.workspaces.rotateIdentitySecret({ siteKey })
@@ -164,15 +164,15 @@ function SecretsCard({ installation, onRotated }: InstallationPart & { onRotated
           }}
         >
           <p>
-            A new secret is made and shown to you once. The current one stays good until the next rotation, so that your
-            backend can change over.
-            {identityKeyIds.length > 1 && ' The older one of the two ends now.'}
+            A new secret is created and shown once. The current one stays valid until the next rotation, so that your
+            backend can switch.
+            {identityKeyIds.length > 1 && ' The older of the two becomes invalid now.'}
           </p>
         </Confirm>
       )}
       {made && (
         <CopyOnce
-          title="The new identity secret"
+          title="New identity secret"
           label={`Secret (key ${made.kid})`}
           secret={made.secret}
           onClose={() => {
@@ -180,7 +180,7 @@ function SecretsCard({ installation, onRotated }: InstallationPart & { onRotated
             onRotated()
           }}
         >
-          <p>Keep it on your server, never on a page. It is shown this once.</p>
+          <p>Keep it on your server, never on a page. It is shown only once.</p>
         </CopyOnce>
       )}
     </Card>
@@ -195,7 +195,7 @@ function EnabledCard({ installation, onChanged }: InstallationPart) {
   async function set(on: boolean) {
     const answer = await api.workspaces.updateInstallation({ siteKey, enabled: on })
     if (answer.installation) onChanged(answer.installation)
-    announcer.say(on ? 'The installation is enabled.' : 'The installation is disabled.')
+    announcer.say(on ? 'Installation enabled.' : 'Installation disabled.')
   }
   return (
     <Card
@@ -213,7 +213,7 @@ function EnabledCard({ installation, onChanged }: InstallationPart) {
     >
       <p>
         {enabled ? <span class="tag ok">Enabled</span> : <span class="tag bad">Disabled</span>}{' '}
-        {enabled ? 'The widget works on the allowed origins.' : 'No page gets the widget’s configuration.'}
+        {enabled ? 'The widget works on the allowed origins.' : 'The widget does not load on any page.'}
       </p>
       <FailureNotice failure={failure} />
       {asking && (
@@ -224,9 +224,7 @@ function EnabledCard({ installation, onChanged }: InstallationPart) {
           onClose={() => setAsking(false)}
           onConfirm={() => set(false)}
         >
-          <p>
-            No new visitor session begins on any page with this site key. Conversations stay. You can enable it again.
-          </p>
+          <p>New visitor sessions with this site key are rejected. Conversations are kept. You can enable it again.</p>
         </Confirm>
       )}
     </Card>

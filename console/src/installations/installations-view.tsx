@@ -24,7 +24,7 @@ export function InstallationsView() {
   return (
     <Page
       title="Installations"
-      lead="Where the widget stands. A connection is a channel that can be switched off, with the installations on it."
+      lead="Sites that show the widget. Each installation belongs to a connection, a channel that you can disable."
       actions={
         <>
           <button type="button" class="button" onClick={() => setAdding('connection')}>
@@ -40,10 +40,10 @@ export function InstallationsView() {
       }
     >
       <FailureNotice failure={loaded.failure} retry={() => void loaded.reload()} />
-      {!loaded.value && loaded.loading && <Loading label="The installations are being loaded" />}
+      {!loaded.value && loaded.loading && <Loading label="Loading installations" />}
       {loaded.value && connections.length === 0 && (
-        <Empty icon="installations" title="No connection yet">
-          <p>Begin with a connection, for example “Website”. Then put an installation on it for each site.</p>
+        <Empty icon="installations" title="No connections yet">
+          <p>Create a connection, for example “Website”. Then add an installation for each site.</p>
           <button type="button" class="button primary" onClick={() => setAdding('connection')}>
             New connection
           </button>
@@ -56,7 +56,7 @@ export function InstallationsView() {
           actions={<ConnectionSwitch connection={connection} onChanged={loaded.reload} />}
         >
           {installations.every(({ connectionId }) => connectionId !== connection.connectionId) && (
-            <p class="hint">No installation is on this connection yet.</p>
+            <p class="hint">No installations on this connection yet.</p>
           )}
           <ul class="table">
             {installations
@@ -76,7 +76,9 @@ export function InstallationsView() {
           </ul>
         </Card>
       ))}
-      {adding === 'connection' && <NewConnection onClose={() => setAdding(undefined)} onMade={() => loaded.reload()} />}
+      {adding === 'connection' && (
+        <NewConnection onClose={() => setAdding(undefined)} onCreated={() => loaded.reload()} />
+      )}
       {adding === 'installation' && <NewInstallation connections={connections} onClose={() => setAdding(undefined)} />}
     </Page>
   )
@@ -115,8 +117,8 @@ function ConnectionSwitch({ connection, onChanged }: { connection: Connection; o
           onConfirm={() => set(ConnectionStatus.DISABLED)}
         >
           <p>
-            Every visitor session on it ends within a second, and no new one begins: the widget says that the chat is
-            not available. Conversations and leads stay. You can enable it again.
+            Every visitor session on this connection ends within a second, and new ones are rejected. The widget shows
+            that chat is unavailable. Conversations and leads are kept. You can enable it again.
           </p>
         </Confirm>
       )}

@@ -4,8 +4,8 @@ import { Dialog, useAction } from '../ui/dialog.tsx'
 import { TextField } from '../ui/field.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 
-/** Asks for the name of a new connection. */
-export function NewConnection({ onClose, onMade }: { onClose: () => void; onMade: () => Promise<void> }) {
+/** Dialog that creates a connection. */
+export function NewConnection({ onClose, onCreated }: { onClose: () => void; onCreated: () => Promise<void> }) {
   const { api, session } = useConsole()
   const { busy, failure, run } = useAction()
   const [name, setName] = useState('')
@@ -13,7 +13,7 @@ export function NewConnection({ onClose, onMade }: { onClose: () => void; onMade
     event.preventDefault()
     const { workspaceId } = session
     if (await run(() => api.workspaces.createConnection({ workspaceId, name: name.trim() }))) {
-      await onMade()
+      await onCreated()
       onClose()
     }
   }
@@ -22,7 +22,7 @@ export function NewConnection({ onClose, onMade }: { onClose: () => void; onMade
       <form class="dialog-body" onSubmit={create} noValidate>
         <TextField
           label="Name"
-          hint="For you and your colleagues, for example “Website”."
+          hint="Visible to your team only, for example “Website”."
           maxLength={128}
           value={name}
           onChange={setName}

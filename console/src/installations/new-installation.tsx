@@ -8,14 +8,14 @@ import { Field, TextField } from '../ui/field.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 import { originProblem } from './installation-words.ts'
 
-/** Puts an installation on a connection, and shows its identity secret once. */
+/** Dialog that creates an installation and shows its identity secret once. */
 export function NewInstallation({ connections, onClose }: { connections: Connection[]; onClose: () => void }) {
   const { api, router } = useConsole()
   const { busy, failure, run } = useAction()
   const [connectionId, setConnection] = useState(connections[0]!.connectionId)
   const [title, setTitle] = useState('')
   const [origins, setOrigins] = useState<string[]>([])
-  const [made, setMade] = useState<{ siteKey: string; secret: string; kid: string }>()
+  const [created, setCreated] = useState<{ siteKey: string; secret: string; kid: string }>()
 
   function create(event: Event) {
     event.preventDefault()
@@ -27,21 +27,21 @@ export function NewInstallation({ connections, onClose }: { connections: Connect
         appearance,
       })
       if (installation && identitySecret)
-        setMade({ siteKey: installation.publicSiteKey, secret: identitySecret.secret, kid: identitySecret.kid })
+        setCreated({ siteKey: installation.publicSiteKey, secret: identitySecret.secret, kid: identitySecret.kid })
     })
   }
 
-  if (made) {
+  if (created) {
     return (
       <CopyOnce
-        title="The identity secret"
-        label={`Secret (key ${made.kid})`}
-        secret={made.secret}
-        onClose={() => router.go(pathOf({ view: 'installation', siteKey: made.siteKey }))}
+        title="Identity secret"
+        label={`Secret (key ${created.kid})`}
+        secret={created.secret}
+        onClose={() => router.go(pathOf({ view: 'installation', siteKey: created.siteKey }))}
       >
         <p>
-          With it your backend vouches for who a visitor is. Keep it on your server, never on a page. It is shown this
-          once; if you do not need it now, you can rotate it later.
+          Your backend signs visitor identities with this secret. Keep it on your server, never on a page. It is shown
+          only once; you can rotate it later.
         </p>
       </CopyOnce>
     )
@@ -67,7 +67,7 @@ export function NewInstallation({ connections, onClose }: { connections: Connect
         </Field>
         <TextField
           label="Title"
-          hint="Stands at the top of the chat. It can be changed later."
+          hint="Shown at the top of the chat. You can change it later."
           maxLength={128}
           placeholder="Chat with us"
           value={title}
@@ -75,7 +75,7 @@ export function NewInstallation({ connections, onClose }: { connections: Connect
         />
         <EntryList
           label="Allowed origins"
-          hint="Only pages of these may show the widget. At least one."
+          hint="Only pages on these origins can show the widget. At least one is required."
           placeholder="https://example.com"
           entries={origins}
           problemOf={originProblem}

@@ -10,17 +10,13 @@ import { Card, Fact, Facts, Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import { leadTitle, sourceText } from './lead-words.ts'
 
-const lookAgainMs = 5000
+const pollMs = 5000
 
-/** One lead: what is known, where it came from, and where it went. */
+/** One lead: its fields, its source and its deliveries. */
 export function LeadView({ leadId }: { leadId: string }) {
   const { api } = useConsole()
   const lead = useLoad(async () => (await api.leads.getLead({ leadId })).lead, [leadId])
-  const attempts = useLoad(
-    async () => (await api.leads.listDeliveryAttempts({ leadId })).attempts,
-    [leadId],
-    lookAgainMs,
-  )
+  const attempts = useLoad(async () => (await api.leads.listDeliveryAttempts({ leadId })).attempts, [leadId], pollMs)
   const subscriptions = useLoad(async () => (await api.leads.listSubscriptions({})).subscriptions, [])
   const byDelivery = Map.groupBy(attempts.value ?? [], ({ deliveryId }) => deliveryId)
   const destinationOf = (id: string | undefined) =>
@@ -32,9 +28,9 @@ export function LeadView({ leadId }: { leadId: string }) {
       back={{ path: pathOf({ view: 'leads' }), label: 'Leads' }}
     >
       <FailureNotice failure={lead.failure} retry={() => void lead.reload()} />
-      {!lead.value && lead.loading && <Loading label="The lead is being loaded" />}
+      {!lead.value && lead.loading && <Loading label="Loading lead" />}
       {lead.value && (
-        <Card title="What is known">
+        <Card title="Details">
           <Facts>
             {Object.entries(lead.value.fields).map(([name, value]) => (
               <Fact key={name} name={name}>
@@ -54,7 +50,7 @@ export function LeadView({ leadId }: { leadId: string }) {
                 </a>
               )}
             </Fact>
-            <Fact name="Id">
+            <Fact name="Lead ID">
               <span class="mono breakable">{leadId}</span>
             </Fact>
           </Facts>
@@ -64,8 +60,8 @@ export function LeadView({ leadId }: { leadId: string }) {
         <Card title="Deliveries">
           <FailureNotice failure={attempts.failure} retry={() => void attempts.reload()} />
           {attempts.value?.length === 0 && (
-            <Empty icon="deliveries" title="It has not been sent anywhere">
-              <p>Send it to one of the destinations below.</p>
+            <Empty icon="deliveries" title="Not sent yet">
+              <p>Send it to a destination below.</p>
             </Empty>
           )}
           {[...byDelivery].map(([deliveryId, ofDelivery]) => (
@@ -102,7 +98,7 @@ function SendForm({
   if (!subscriptionId) {
     return (
       <p class="hint">
-        To send it somewhere, <a href={pathOf({ view: 'subscriptions' })}>add or enable a subscription</a>.
+        To send this lead, <a href={pathOf({ view: 'subscriptions' })}>add or enable a subscription</a>.
       </p>
     )
   }
@@ -110,7 +106,7 @@ function SendForm({
     event.preventDefault()
     void run(async () => {
       await api.leads.createDeliveryAttempt({ leadId, subscriptionId })
-      announcer.say('The lead is on its way.')
+      announcer.say('Lead queued for delivery.')
       await onSent()
     })
   }

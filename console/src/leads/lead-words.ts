@@ -1,8 +1,8 @@
-const telling = ['name', 'fullName', 'full_name', 'displayName', 'email', 'company', 'phone', 'tel']
+const titleFields = ['name', 'fullName', 'full_name', 'displayName', 'email', 'company', 'phone', 'tel']
 
-/** What a lead may be called: its name, else its address, else its id. */
+/** The title of a lead: its name or contact data, else any field, else its ID. */
 export function leadTitle({ leadId, fields }: { leadId: string; fields: Record<string, string> }): string {
-  const found = telling.map((name) => fields[name]?.trim()).find(Boolean)
+  const found = titleFields.map((name) => fields[name]?.trim()).find(Boolean)
   return found ?? Object.values(fields).find((value) => value.trim() !== '') ?? leadId
 }
 

@@ -20,7 +20,7 @@ export function LeadsView() {
   return (
     <Page
       title="Leads"
-      lead="What visitors left of themselves, and what other services found out."
+      lead="Contact data from visitor forms and other services."
       actions={
         <button type="button" class="button" disabled={list.loading} onClick={() => void list.reload()}>
           Refresh
@@ -28,11 +28,11 @@ export function LeadsView() {
       }
     >
       <FailureNotice failure={list.failure} retry={() => void list.reload()} />
-      {list.first && <Loading label="The leads are being loaded" />}
+      {list.first && <Loading label="Loading leads" />}
       {!list.first && !list.failure && list.items.length === 0 && (
         <Empty icon="leads" title="No leads yet">
           <p>
-            A lead comes from a form that a visitor fills in. Switch the pre-chat or the offline form on under{' '}
+            Leads come from forms that visitors fill in. Turn on the pre-chat or offline form under{' '}
             <a href={pathOf({ view: 'installations' })}>Installations</a>.
           </p>
         </Empty>

@@ -1,12 +1,12 @@
 import { EntryList } from '../ui/entry-list.tsx'
 import { commonFields, mappedFieldProblem } from './subscription-words.ts'
 
-/** What of a lead the destination gets to see. */
+/** The lead fields that the destination receives. */
 export function MappedFields({ names, onChange }: { names: readonly string[]; onChange: (names: string[]) => void }) {
   return (
     <EntryList
-      label="Fields that it gets"
-      hint="Names of lead fields. Everything else stays here; with none it gets the lead’s reference alone."
+      label="Fields to send"
+      hint="Names of lead fields. Other fields are not sent. If empty, only the lead’s reference is sent."
       placeholder="email"
       entries={names}
       problemOf={mappedFieldProblem}

@@ -15,15 +15,15 @@ export function NewSubscriptionView() {
   const [mappedFields, setMapped] = useState<string[]>([])
   const [automatic, setAutomatic] = useState(true)
   const [problem, setProblem] = useState<string>()
-  const [made, setMade] = useState<{ subscriptionId: string; secret: string }>()
+  const [created, setCreated] = useState<{ subscriptionId: string; secret: string }>()
 
   function create(event: Event) {
     event.preventDefault()
-    const wrong = destinationProblem(destinationUrl.trim())
-    setProblem(wrong)
-    if (wrong !== undefined) return
+    const urlProblem = destinationProblem(destinationUrl.trim())
+    setProblem(urlProblem)
+    if (urlProblem !== undefined) return
     void run(async () => {
-      setMade(await api.leads.createSubscription({ destinationUrl: destinationUrl.trim(), mappedFields, automatic }))
+      setCreated(await api.leads.createSubscription({ destinationUrl: destinationUrl.trim(), mappedFields, automatic }))
     })
   }
 
@@ -32,8 +32,8 @@ export function NewSubscriptionView() {
       <Card title="Destination">
         <form class="stack" onSubmit={create} noValidate>
           <TextField
-            label="Address"
-            hint="It gets a POST for each lead. It must be public; where it leads is checked now and at each delivery."
+            label="Destination URL"
+            hint="Receives a POST request for each lead. Must resolve to a public address; checked now and at each delivery."
             error={problem}
             inputMode="url"
             required
@@ -44,8 +44,8 @@ export function NewSubscriptionView() {
           />
           <MappedFields names={mappedFields} onChange={setMapped} />
           <Toggle
-            label="Send every lead by itself"
-            hint="Otherwise only what you, or a service of yours, asks for."
+            label="Send every lead automatically"
+            hint="If off, leads are sent only on request."
             checked={automatic}
             onChange={setAutomatic}
           />
@@ -60,16 +60,16 @@ export function NewSubscriptionView() {
           </div>
         </form>
       </Card>
-      {made && (
+      {created && (
         <CopyOnce
-          title="The signing secret"
+          title="Signing secret"
           label="Secret"
-          secret={made.secret}
-          onClose={() => router.go(pathOf({ view: 'subscription', subscriptionId: made.subscriptionId }))}
+          secret={created.secret}
+          onClose={() => router.go(pathOf({ view: 'subscription', subscriptionId: created.subscriptionId }))}
         >
           <p>
-            The receiver checks each delivery’s signature with it. Store it there now: it is shown this once. If it is
-            lost, rotate it.
+            The receiver verifies the signature of each delivery with it. Store it now: it is shown only once. If you
+            lose it, rotate it.
           </p>
         </CopyOnce>
       )}

@@ -6,15 +6,15 @@ import { Card } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import type { SubscriptionPart } from './subscription-view.tsx'
 
-/** When the secret before ends, in seconds from now. */
+/** Seconds until the previous secret expires. */
 const overlaps: [number, string][] = [
-  [0, 'at once'],
+  [0, 'immediately'],
   [3600, 'in 1 hour'],
   [86_400, 'in 24 hours'],
   [604_800, 'in 7 days'],
 ]
 
-/** The secrets that sign, masked; a new one is shown once. */
+/** Signing secrets, masked. A new secret is shown once. */
 export function SecretCard({ subscription, onChanged }: SubscriptionPart) {
   const { api } = useConsole()
   const [asking, setAsking] = useState(false)
@@ -47,7 +47,7 @@ export function SecretCard({ subscription, onChanged }: SubscriptionPart) {
       {asking && (
         <Confirm
           title="Rotate the signing secret?"
-          action="Make a new secret"
+          action="Create new secret"
           onClose={() => setAsking(false)}
           onConfirm={async () => {
             const made = await api.leads.rotateSubscriptionSecret({
@@ -58,10 +58,10 @@ export function SecretCard({ subscription, onChanged }: SubscriptionPart) {
           }}
         >
           <p>
-            A new secret signs from now on, and is shown to you once. The one before signs beside it for a while, so
-            that the receiver can change over.
+            A new secret is created, shown once and used from now on. Deliveries also carry the signature of the
+            previous secret until it expires, so that the receiver can switch.
           </p>
-          <Field label="The secret before ends">
+          <Field label="Previous secret expires">
             {(attributes) => (
               <select
                 {...attributes}
@@ -81,7 +81,7 @@ export function SecretCard({ subscription, onChanged }: SubscriptionPart) {
       )}
       {secret !== undefined && (
         <CopyOnce
-          title="The new signing secret"
+          title="New signing secret"
           label="Secret"
           secret={secret}
           onClose={() => {
@@ -89,7 +89,7 @@ export function SecretCard({ subscription, onChanged }: SubscriptionPart) {
             void onChanged()
           }}
         >
-          <p>Store it at the receiver now: it is shown this once.</p>
+          <p>Store it at the receiver now: it is shown only once.</p>
         </CopyOnce>
       )}
     </Card>

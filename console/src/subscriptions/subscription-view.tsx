@@ -22,12 +22,12 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
       back={{ path: pathOf({ view: 'subscriptions' }), label: 'Subscriptions' }}
       actions={
         <a class="button" href={pathOf({ view: 'deliveries', subscriptionId })}>
-          Its deliveries
+          View deliveries
         </a>
       }
     >
       <FailureNotice failure={loaded.failure} retry={() => void loaded.reload()} />
-      {!subscription && loaded.loading && <Loading label="The subscription is being loaded" />}
+      {!subscription && loaded.loading && <Loading label="Loading subscription" />}
       {subscription && (
         <>
           <StatusCard subscription={subscription} onChanged={loaded.reload} />
@@ -58,7 +58,7 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
 
   async function set(to: SubscriptionStatus) {
     await api.leads.updateSubscription({ subscriptionId, status: to })
-    announcer.say(to === SubscriptionStatus.ENABLED ? 'The subscription is enabled.' : 'The subscription is disabled.')
+    announcer.say(to === SubscriptionStatus.ENABLED ? 'Subscription enabled.' : 'Subscription disabled.')
     await onChanged()
   }
 
@@ -83,13 +83,13 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
       }
     >
       {enabled ? (
-        <Notice tone="success">Enabled. Leads go out.</Notice>
+        <Notice tone="success">Enabled. Leads are sent.</Notice>
       ) : (
         <Notice tone="warning">
           Disabled. {disabledText(disabledReason)}{' '}
           {heldDeliveries > 0
-            ? `${heldDeliveries} ${heldDeliveries === 1 ? 'delivery is' : 'deliveries are'} held and will go on when it is enabled.`
-            : 'What comes in the meantime is held, not lost.'}
+            ? `${heldDeliveries} ${heldDeliveries === 1 ? 'delivery is' : 'deliveries are'} held and will be sent when you enable it.`
+            : 'New deliveries are held, not lost.'}
         </Notice>
       )}
       <FailureNotice failure={failure} />
@@ -102,8 +102,8 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
           onConfirm={() => set(SubscriptionStatus.DISABLED)}
         >
           <p>
-            Nothing more is sent to this destination. Deliveries that are due are held, none is lost, and they go on
-            when you enable it again. One that is being sent at this moment still ends.
+            Nothing more is sent to this destination. Deliveries are held, not lost, and are sent when you enable it
+            again. A delivery in progress still finishes.
           </p>
         </Confirm>
       )}
@@ -118,7 +118,7 @@ function EditCard({ subscription, onChanged }: SubscriptionPart) {
   const [names, setNames] = useState<string[]>(subscription.mappedFields)
   const [automatic, setAutomatic] = useState(subscription.automatic)
   const [problem, setProblem] = useState<string>()
-  // Only what was edited is sent, so that what another operator has changed meanwhile stays.
+  // Sends only the edited fields, so that concurrent changes of other fields are kept.
   const changes = {
     ...(destinationUrl.trim() !== subscription.destinationUrl && { destinationUrl: destinationUrl.trim() }),
     ...(names.join() !== subscription.mappedFields.join() && { mappedFields: { names } }),
@@ -127,12 +127,12 @@ function EditCard({ subscription, onChanged }: SubscriptionPart) {
 
   function save(event: Event) {
     event.preventDefault()
-    const wrong = destinationProblem(destinationUrl.trim())
-    setProblem(wrong)
-    if (wrong !== undefined) return
+    const urlProblem = destinationProblem(destinationUrl.trim())
+    setProblem(urlProblem)
+    if (urlProblem !== undefined) return
     void run(async () => {
       await api.leads.updateSubscription({ subscriptionId: subscription.subscriptionId, ...changes })
-      announcer.say('The subscription is saved.')
+      announcer.say('Subscription saved.')
       await onChanged()
     })
   }
@@ -141,7 +141,7 @@ function EditCard({ subscription, onChanged }: SubscriptionPart) {
     <Card title="Destination">
       <form class="stack" onSubmit={save} noValidate>
         <TextField
-          label="Address"
+          label="Destination URL"
           error={problem}
           inputMode="url"
           maxLength={2048}
@@ -149,7 +149,7 @@ function EditCard({ subscription, onChanged }: SubscriptionPart) {
           onChange={setDestination}
         />
         <MappedFields names={names} onChange={setNames} />
-        <Toggle label="Send every lead by itself" checked={automatic} onChange={setAutomatic} />
+        <Toggle label="Send every lead automatically" checked={automatic} onChange={setAutomatic} />
         <FailureNotice failure={failure} />
         <div class="button-row">
           <button type="submit" class="button primary" disabled={busy || Object.keys(changes).length === 0}>
@@ -163,13 +163,13 @@ function EditCard({ subscription, onChanged }: SubscriptionPart) {
 
 function AuditCard({ audit }: { audit: SubscriptionAudit[] }) {
   return (
-    <Card title="What was done">
-      {audit.length === 0 && <p class="hint">Nothing is recorded.</p>}
+    <Card title="History">
+      {audit.length === 0 && <p class="hint">No entries.</p>}
       <ol class="plain-list">
         {audit.map(({ at, actor, action, attemptId, disabledReason }) => (
           <li key={`${at?.seconds} ${at?.nanos} ${action} ${attemptId}`}>
             <span>
-              {actionText(action)} by <strong>{actor === 'service' ? 'the service itself' : actor}</strong>
+              {actionText(action)} by <strong>{actor === 'service' ? 'the service' : actor}</strong>
               {action === 'disabled' && `. ${disabledText(disabledReason)}`}
             </span>
             <span class="hint">

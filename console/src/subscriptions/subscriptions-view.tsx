@@ -13,7 +13,7 @@ export function SubscriptionsView() {
   return (
     <Page
       title="Subscriptions"
-      lead="Where leads go, and what of them the destination gets to see."
+      lead="Destinations of leads, and the fields that each one receives."
       actions={
         <a class="button primary" href={pathOf({ view: 'new-subscription' })}>
           <Icon name="plus" />
@@ -22,10 +22,10 @@ export function SubscriptionsView() {
       }
     >
       <FailureNotice failure={list.failure} retry={() => void list.reload()} />
-      {!list.value && list.loading && <Loading label="The subscriptions are being loaded" />}
+      {!list.value && list.loading && <Loading label="Loading subscriptions" />}
       {list.value?.length === 0 && (
-        <Empty icon="subscriptions" title="No destination yet">
-          <p>A subscription sends your leads to an address of yours, signed with a secret that only you two know.</p>
+        <Empty icon="subscriptions" title="No subscriptions yet">
+          <p>A subscription sends leads to your server. Each request is signed with a shared secret.</p>
           <a class="button primary" href={pathOf({ view: 'new-subscription' })}>
             New subscription
           </a>

@@ -1,4 +1,4 @@
-/** A visitor's initials on a colour of their own, for the eye to find the same one again. */
+/** A visitor's initials on a colour derived from their ID. */
 export function Avatar({ name, id, verified = false }: { name: string; id: string; verified?: boolean }) {
   const words = name.trim().split(/\s+/u)
   const letters = [words[0], words.length > 1 ? words.at(-1) : undefined].flatMap((word) =>
@@ -14,7 +14,7 @@ export function Avatar({ name, id, verified = false }: { name: string; id: strin
 
 const tints = 6
 
-/** FNV-1a, the upper half of it: its lower bits tell names that differ by little hardly apart. */
+/** Upper half of FNV-1a, because the lower bits hardly differ for similar IDs. */
 function hash(text: string): number {
   let value = 0x811c9dc5
   for (const char of text) value = Math.imul(value ^ char.charCodeAt(0), 0x01000193)

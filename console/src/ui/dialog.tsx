@@ -4,7 +4,7 @@ import { describeFailure, type Failure } from '../failures.ts'
 import { Icon } from './icon.tsx'
 import { FailureNotice } from './notice.tsx'
 
-/** A modal dialog: the browser keeps the focus in it, and gives it back to where it was. */
+/** A modal dialog. It keeps the focus while open and restores it when closed. */
 export function Dialog({
   title,
   onClose,
@@ -16,7 +16,7 @@ export function Dialog({
   onClose: () => void
   children: ComponentChildren
   wide?: boolean
-  /** Escape does not close it. */
+  /** Escape does not close the dialog. */
   mustDecide?: boolean
 }) {
   const dialog = useRef<HTMLDialogElement>(null)
@@ -53,7 +53,7 @@ export function Dialog({
   )
 }
 
-/** Asks before something that cannot, or not easily, be taken back. It says what will happen. */
+/** Asks for confirmation before an action that is hard to undo. */
 export function Confirm({
   title,
   children,
@@ -92,7 +92,7 @@ export function Confirm({
   )
 }
 
-/** A secret that is shown this once: nobody leaves before saying that it was kept. */
+/** Shows a secret once. Closes only after the operator confirms that it is stored. */
 export function CopyOnce({
   title,
   secret,
@@ -106,7 +106,7 @@ export function CopyOnce({
   children: ComponentChildren
   onClose: () => void
 }) {
-  const [kept, setKept] = useState(false)
+  const [isStored, setStored] = useState(false)
   const id = useId()
   return (
     <Dialog title={title} onClose={onClose} mustDecide>
@@ -128,14 +128,14 @@ export function CopyOnce({
         <div class="check">
           <input
             type="checkbox"
-            id={`${id}-kept`}
-            checked={kept}
-            onChange={(event) => setKept(event.currentTarget.checked)}
+            id={`${id}-stored`}
+            checked={isStored}
+            onChange={(event) => setStored(event.currentTarget.checked)}
           />
-          <label for={`${id}-kept`}>I have stored it; I know that it is not shown again</label>
+          <label for={`${id}-stored`}>I have stored it. It will not be shown again.</label>
         </div>
         <div class="dialog-actions">
-          <button type="button" class="button primary" disabled={!kept} onClick={onClose}>
+          <button type="button" class="button primary" disabled={!isStored} onClick={onClose}>
             Done
           </button>
         </div>
@@ -145,23 +145,23 @@ export function CopyOnce({
 }
 
 export function CopyButton({ text, label }: { text: string; label: string }) {
-  const [said, setSaid] = useState('')
+  const [status, setStatus] = useState('')
   async function copy() {
     const done = await navigator.clipboard?.writeText(text).then(
       () => true,
       () => false,
     )
-    setSaid(done ? 'Copied' : 'Select and copy it by hand')
+    setStatus(done ? 'Copied' : 'Select and copy manually')
   }
   return (
     <button type="button" class="button" onClick={copy}>
       <Icon name="copy" />
-      <span role="status">{said || label}</span>
+      <span role="status">{status || label}</span>
     </button>
   )
 }
 
-/** Runs one call at a time: a second click while the first is under way does nothing. */
+/** Runs one call at a time. Ignores clicks while a call is running. */
 export function useAction() {
   const [busy, setBusy] = useState(false)
   const [failure, setFailure] = useState<Failure>()

@@ -1,7 +1,7 @@
 import { useId, useRef, useState } from 'preact/hooks'
 import { Icon } from './icon.tsx'
 
-/** A list of short entries that are added and taken away one by one. */
+/** An editable list of short entries. */
 export function EntryList({
   label,
   hint,
@@ -15,7 +15,7 @@ export function EntryList({
   hint?: string
   placeholder?: string
   entries: readonly string[]
-  /** What is wrong with an entry that is to be added, or undefined. */
+  /** Returns the problem with a new entry, or undefined. */
   problemOf: (entry: string) => string | undefined
   onChange: (entries: string[]) => void
   suggestions?: readonly string[]
@@ -27,7 +27,7 @@ export function EntryList({
   function add() {
     const entry = input.current!.value.trim()
     if (entry === '') return
-    const wrong = entries.includes(entry) ? 'This is in the list already.' : problemOf(entry)
+    const wrong = entries.includes(entry) ? 'Already in the list.' : problemOf(entry)
     setProblem(wrong)
     if (wrong === undefined) {
       onChange([...entries, entry])

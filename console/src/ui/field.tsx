@@ -7,7 +7,7 @@ export interface FieldAttributes {
   'aria-invalid': boolean
 }
 
-/** A labelled field, with a hint below it and what is wrong with it. */
+/** A labelled field with a hint and an error. */
 export function Field({
   label,
   hint,
@@ -39,7 +39,7 @@ export function Field({
   )
 }
 
-/** A labelled field of one line. What else it is given is the input's. */
+/** A labelled one-line field. Other properties are passed to the input. */
 export function TextField({
   label,
   hint,
@@ -55,11 +55,11 @@ export function TextField({
   hint?: string
   error?: string | undefined
   mono?: boolean
-  /** When it appears. */
+  /** Focuses the field when it appears. */
   takesFocus?: boolean
   value: string
   onChange: (value: string) => void
-  /** An address: the keyboard of a phone has what it takes, and nothing corrects it. */
+  /** A URL: phones show a matching keyboard and do not correct the text. */
   inputMode?: 'url'
   maxLength: number
   placeholder?: string
@@ -67,7 +67,7 @@ export function TextField({
   spellcheck?: boolean
 }) {
   const element = useRef<HTMLInputElement>(null)
-  // Before the next key can come.
+  // In a layout effect, so that the focus moves before the next key press.
   useLayoutEffect(() => {
     if (takesFocus) element.current!.focus()
   }, [])

@@ -10,10 +10,10 @@ export interface Loaded<T> {
 }
 
 /**
- * Loads what a view shows, again whenever `about` changes. What was there stays until the new is, an older answer never
- * replaces a newer one, and with `everyMs` it is looked at again while somebody looks.
+ * Loads a value, and reloads it when `dependencies` change. A reload keeps the old value until the new
+ * one arrives. An older response never replaces a newer one. With `everyMs`, polls while the page is visible.
  */
-export function useLoad<T>(load: () => Promise<T>, about: unknown[], everyMs?: number): Loaded<T> {
+export function useLoad<T>(load: () => Promise<T>, dependencies: unknown[], everyMs?: number): Loaded<T> {
   const [state, setState] = useState<{ value?: T; loading: boolean; failure?: Failure }>({ loading: true })
   const latest = useRef(0)
   const current = useRef(load)
@@ -38,12 +38,12 @@ export function useLoad<T>(load: () => Promise<T>, about: unknown[], everyMs?: n
     return () => {
       latest.current += 1
     }
-  }, about)
+  }, dependencies)
   useEffect(() => {
     if (everyMs === undefined) return
     const timer = setInterval(() => document.visibilityState === 'visible' && void reload(), everyMs)
     return () => clearInterval(timer)
-  }, [everyMs, ...about])
+  }, [everyMs, ...dependencies])
 
   return {
     value: state.value,

@@ -4,7 +4,7 @@ import { Icon, type IconName } from './icon.tsx'
 
 const icons: Record<string, IconName> = { info: 'info', success: 'check', warning: 'warning', danger: 'warning' }
 
-/** A word about what is on the page, where it is. */
+/** A short message on the page. */
 export function Notice({
   tone,
   children,
@@ -23,7 +23,7 @@ export function Notice({
   )
 }
 
-/** What went wrong, and the way on. */
+/** An error message, with a retry button if a retry can help. */
 export function FailureNotice({ failure, retry }: { failure: Failure | undefined; retry?: () => void }) {
   if (!failure) return null
   return (
@@ -43,7 +43,7 @@ export function FailureNotice({ failure, retry }: { failure: Failure | undefined
   )
 }
 
-/** Nothing is here yet, and what to do about it. */
+/** Placeholder of an empty view, with the next step. */
 export function Empty({ icon, title, children }: { icon: IconName; title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -54,7 +54,7 @@ export function Empty({ icon, title, children }: { icon: IconName; title: string
   )
 }
 
-/** Grey bars where text will be. They show only when it takes a while. */
+/** Loading placeholder. Appears after a short delay. */
 export function Loading({ label }: { label: string }) {
   return (
     <div class="loading">

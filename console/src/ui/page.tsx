@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { Icon } from './icon.tsx'
 
-/** A view's frame: heading, what one can do here, and the way back. */
+/** The frame of a view: heading, actions and back link. */
 export function Page({
   title,
   back,

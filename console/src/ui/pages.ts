@@ -3,21 +3,21 @@ import { describeFailure, type Failure } from '../failures.ts'
 
 export interface Pages<T> {
   items: T[]
-  /** There is nothing to show yet. */
+  /** True until the first page has loaded or failed. */
   first: boolean
   loading: boolean
   failure: Failure | undefined
   hasMore: boolean
   more(): Promise<void>
-  /** Looks at the first page again and keeps those after it. */
+  /** Reloads the first page and keeps the later ones. */
   reload(): Promise<void>
 }
 
-/** A list that comes in pages. What is known stays while it is looked at again, by `keyOf`. */
+/** A paginated list. A reload keeps the known items, matched by `keyOf`. */
 export function usePages<T>(
   load: (pageToken: string) => Promise<{ items: T[]; nextPageToken: string }>,
   keyOf: (item: T) => string,
-  about: unknown[],
+  dependencies: unknown[],
 ): Pages<T> {
   const [state, setState] = useState<{ items: T[]; next: string; loading: boolean; first: boolean; failure?: Failure }>(
     {
@@ -27,24 +27,24 @@ export function usePages<T>(
       first: true,
     },
   )
-  const round = useRef(0)
+  const generation = useRef(0)
 
   async function fetchPage(pageToken: string, keep: (known: T[], page: T[], isAll: boolean) => T[]) {
-    const mine = round.current
+    const mine = generation.current
     setState((before) => ({ ...before, loading: true }))
     try {
       const { items, nextPageToken } = await load(pageToken)
-      if (mine !== round.current) return
+      if (mine !== generation.current) return
       setState((before) => ({
         items: keep(before.items, items, nextPageToken === ''),
-        // Looking at the first page again does not lose the place further down.
+        // A reload of the first page keeps the position further down.
         next:
           pageToken === '' && nextPageToken !== '' && before.items.length > items.length ? before.next : nextPageToken,
         loading: false,
         first: false,
       }))
     } catch (error) {
-      if (mine !== round.current) return
+      if (mine !== generation.current) return
       setState((before) => ({ ...before, loading: false, first: false, failure: describeFailure(error) }))
     }
   }
@@ -61,13 +61,13 @@ export function usePages<T>(
     })
 
   useEffect(() => {
-    round.current += 1
+    generation.current += 1
     setState({ items: [], next: '', loading: true, first: true })
     void fetchPage('', (_, page) => page)
     return () => {
-      round.current += 1
+      generation.current += 1
     }
-  }, about)
+  }, dependencies)
 
   return {
     items: state.items,

@@ -1,7 +1,7 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import { dateOf, formatFull, formatShort } from '../time.ts'
 
-/** A time, short for the eye and whole for whoever points at it. */
+/** A short time, with the full date as tooltip. */
 export function When({ at, full = false }: { at: Timestamp | undefined; full?: boolean }) {
   const date = dateOf(at)
   if (!date) return null

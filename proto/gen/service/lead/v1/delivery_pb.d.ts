@@ -14,7 +14,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_service_lead_v1_delivery: GenFile;
 
 /**
- * The public answer's fields (contract, section 5), and for operators how it went.
+ * The public fields of an attempt (contract, section 5) and its details for operators.
  *
  * @generated from message service.lead.v1.DeliveryAttempt
  */
@@ -82,7 +82,7 @@ export declare type DeliveryAttempt = Message<"service.lead.v1.DeliveryAttempt">
   updatedAt?: Timestamp | undefined;
 
   /**
-   * Only with a class that has no complete answer.
+   * Only for a class without a complete response.
    *
    * @generated from field: service.lead.v1.FailureReason failure_reason = 13;
    */
@@ -101,7 +101,7 @@ export declare type DeliveryAttempt = Message<"service.lead.v1.DeliveryAttempt">
   durationMs?: number | undefined;
 
   /**
-   * An operator or a service asked for it.
+   * Requested by an operator or a service.
    *
    * @generated from field: bool manual = 16;
    */
@@ -152,7 +152,7 @@ export declare type CreateDeliveryAttemptResponse = Message<"service.lead.v1.Cre
   attempt?: DeliveryAttempt | undefined;
 
   /**
-   * The key was seen before: this is the attempt that it made.
+   * True if the key was used before. This is the attempt that it created.
    *
    * @generated from field: bool existing = 2;
    */
@@ -212,7 +212,7 @@ export declare const RetryDeliveryAttemptResponseSchema: GenMessage<RetryDeliver
  */
 export declare type ListDeliveryAttemptsRequest = Message<"service.lead.v1.ListDeliveryAttemptsRequest"> & {
   /**
-   * One of the two.
+   * Exactly one of the two must be set.
    *
    * @generated from field: string lead_id = 1;
    */
@@ -235,7 +235,7 @@ export declare const ListDeliveryAttemptsRequestSchema: GenMessage<ListDeliveryA
  */
 export declare type ListDeliveryAttemptsResponse = Message<"service.lead.v1.ListDeliveryAttemptsResponse"> & {
   /**
-   * By delivery, the oldest first, and in each by number.
+   * Ordered by delivery, oldest first, then by attempt number.
    *
    * @generated from field: repeated service.lead.v1.DeliveryAttempt attempts = 1;
    */
@@ -253,7 +253,7 @@ export declare const ListDeliveryAttemptsResponseSchema: GenMessage<ListDelivery
  */
 export declare type ListDeliveriesRequest = Message<"service.lead.v1.ListDeliveriesRequest"> & {
   /**
-   * Left out: the workspace of the token.
+   * If unset, the workspace of the token.
    *
    * @generated from field: optional string workspace_id = 1;
    */
@@ -270,21 +270,21 @@ export declare type ListDeliveriesRequest = Message<"service.lead.v1.ListDeliver
   leadId?: string | undefined;
 
   /**
-   * Left out: all.
+   * If empty, all.
    *
    * @generated from field: repeated service.lead.v1.DeliveryStatus statuses = 4;
    */
   statuses: DeliveryStatus[];
 
   /**
-   * 1 to 100; left out: 50.
+   * 1 to 100. Default: 50.
    *
    * @generated from field: optional uint32 limit = 5;
    */
   limit?: number | undefined;
 
   /**
-   * `next_page_token` of the page before.
+   * `next_page_token` of the previous page.
    *
    * @generated from field: string page_token = 6;
    */
@@ -348,7 +348,7 @@ export declare const DeliverySchema: GenMessage<Delivery>;
  */
 export declare type ListDeliveriesResponse = Message<"service.lead.v1.ListDeliveriesResponse"> & {
   /**
-   * The newest first.
+   * Newest first.
    *
    * @generated from field: repeated service.lead.v1.Delivery deliveries = 1;
    */
@@ -373,42 +373,42 @@ export declare const ListDeliveriesResponseSchema: GenMessage<ListDeliveriesResp
  */
 export declare type ClaimDeliveriesRequest = Message<"service.lead.v1.ClaimDeliveriesRequest"> & {
   /**
-   * Names the worker in the claims it gets, 1 to 64 characters.
+   * Identifies the worker in its claims: 1 to 64 characters.
    *
    * @generated from field: string worker_id = 1;
    */
   workerId: string;
 
   /**
-   * How many it has room for: 1 to 1,000.
+   * Maximum number of deliveries: 1 to 1,000.
    *
    * @generated from field: uint32 limit = 2;
    */
   limit: number;
 
   /**
-   * How many of one destination it takes at a time, those under way included.
+   * Maximum number per destination, including those in progress.
    *
    * @generated from field: uint32 per_destination = 3;
    */
   perDestination: number;
 
   /**
-   * What it has under way: `destination` of its open deliveries with their number.
+   * The worker's deliveries in progress: their number by `destination`.
    *
    * @generated from field: map<string, uint32> under_way = 4;
    */
   underWay: { [key: string]: number };
 
   /**
-   * Nothing due: the call waits so long for something before it answers with nothing, 0 to 30,000 ms.
+   * How long the call waits if nothing is due: 0 to 30,000 ms.
    *
    * @generated from field: uint32 wait_ms = 5;
    */
   waitMs: number;
 
   /**
-   * Takes nothing that is in the queue already, and waits for what this core keeps next: a worker leaves such a call with each core.
+   * Skips queued deliveries and waits for new ones of this core. A worker keeps one such call open per core.
    *
    * @generated from field: bool only_new = 6;
    */
@@ -438,7 +438,7 @@ export declare type ClaimDeliveriesResponse = Message<"service.lead.v1.ClaimDeli
 export declare const ClaimDeliveriesResponseSchema: GenMessage<ClaimDeliveriesResponse>;
 
 /**
- * A request that is ready to be sent: signed, with nothing left to decide but whether the address is allowed.
+ * A signed request, ready to send. The worker must only check that the address is allowed.
  *
  * @generated from message service.lead.v1.ClaimedDelivery
  */
@@ -454,14 +454,14 @@ export declare type ClaimedDelivery = Message<"service.lead.v1.ClaimedDelivery">
   attemptId: string;
 
   /**
-   * Fences every later write: a result under another claim changes nothing.
+   * Fencing token of later writes. A result with another claim is ignored.
    *
    * @generated from field: string claim_id = 3;
    */
   claimId: string;
 
   /**
-   * Deliveries of one destination hold each other up, those of different ones never do.
+   * Deliveries of one destination are sent in turn. Different destinations are independent.
    *
    * @generated from field: string destination = 4;
    */
@@ -473,36 +473,36 @@ export declare type ClaimedDelivery = Message<"service.lead.v1.ClaimedDelivery">
   url: string;
 
   /**
-   * All that is sent but Host, Content-Length and Connection; names in lower case.
+   * All headers except Host, Content-Length and Connection, with lower-case names.
    *
    * @generated from field: map<string, string> headers = 6;
    */
   headers: { [key: string]: string };
 
   /**
-   * The same bytes on each retry.
+   * Identical on each retry.
    *
    * @generated from field: bytes body = 7;
    */
   body: Uint8Array;
 
   /**
-   * For the whole attempt: resolve, connect, TLS, headers and body.
+   * Deadline of the whole attempt: DNS, connect, TLS, headers and body.
    *
    * @generated from field: uint32 deadline_ms = 8;
    */
   deadlineMs: number;
 
   /**
-   * After so long without a result or a renewal another worker may take it. Renewals count until two deadlines and two
-   * leases after the claim: time to wait for another attempt to the destination, to make this one, and to report it.
+   * After this time without a result or a renewal, another worker may claim the delivery. Renewals are accepted until
+   * two deadlines and two leases after the claim: enough to wait for the destination, to send and to report.
    *
    * @generated from field: uint32 lease_ms = 9;
    */
   leaseMs: number;
 
   /**
-   * The trace in which the delivery was made (W3C Trace Context), empty without one. Not for the destination.
+   * Trace that created the delivery (W3C Trace Context), or empty. Not sent to the destination.
    *
    * @generated from field: string traceparent = 10;
    */
@@ -584,7 +584,7 @@ export declare const RenewClaimsResponseSchema: GenMessage<RenewClaimsResponse>;
  */
 export declare type RenewedClaim = Message<"service.lead.v1.RenewedClaim"> & {
   /**
-   * False: the claim was lost, or is too old to be renewed. What was sent under it may still be reported.
+   * False if the claim was lost or is too old to renew. Its results may still be reported.
    *
    * @generated from field: bool held = 1;
    */
@@ -656,7 +656,7 @@ export declare type AttemptResult = Message<"service.lead.v1.AttemptResult"> & {
     case: "failure";
   } | {
     /**
-     * Handed back unsent: the worker stops. It uses up no attempt.
+     * Returned unsent because the worker stops. Does not count as an attempt.
      *
      * @generated from field: service.lead.v1.AttemptReleased released = 7;
      */
@@ -665,7 +665,7 @@ export declare type AttemptResult = Message<"service.lead.v1.AttemptResult"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Both as they were claimed. Left out: the core looks them up, which costs a question more.
+   * Both from the claim. If unset, the core looks them up with an extra query.
    *
    * @generated from field: uint32 attempt_number = 8;
    */
@@ -684,7 +684,7 @@ export declare type AttemptResult = Message<"service.lead.v1.AttemptResult"> & {
 export declare const AttemptResultSchema: GenMessage<AttemptResult>;
 
 /**
- * The destination's answer; its body is never passed on.
+ * The destination's response, without its body.
  *
  * @generated from message service.lead.v1.AttemptResponse
  */
@@ -697,7 +697,7 @@ export declare type AttemptResponse = Message<"service.lead.v1.AttemptResponse">
   status: number;
 
   /**
-   * From `Retry-After`, seconds or date, as milliseconds from now; left out where there is none that can be read.
+   * `Retry-After` (seconds or date) as milliseconds from now. Unset if missing or invalid.
    *
    * @generated from field: optional uint64 retry_after_ms = 2;
    */
@@ -766,7 +766,7 @@ export declare const RecordAttemptsResponseSchema: GenMessage<RecordAttemptsResp
  */
 export declare type RecordedAttempt = Message<"service.lead.v1.RecordedAttempt"> & {
   /**
-   * False: the claim was lost to another worker, and nothing was changed.
+   * False if another worker holds the claim. The result was ignored.
    *
    * @generated from field: bool counted = 1;
    */
@@ -780,7 +780,7 @@ export declare type RecordedAttempt = Message<"service.lead.v1.RecordedAttempt">
 export declare const RecordedAttemptSchema: GenMessage<RecordedAttempt>;
 
 /**
- * Where a delivery, and its latest attempt, stands. The public name is the value's own in lower case:
+ * Status of a delivery and of its latest attempt. The public name is the lower-case value name:
  * DELIVERY_STATUS_RETRY_SCHEDULED is "retry_scheduled".
  *
  * @generated from enum service.lead.v1.DeliveryStatus
@@ -799,35 +799,35 @@ export enum DeliveryStatus {
   PENDING = 1,
 
   /**
-   * A worker has it under its claim.
+   * A worker has claimed it.
    *
    * @generated from enum value: DELIVERY_STATUS_SENDING = 2;
    */
   SENDING = 2,
 
   /**
-   * The attempt failed in a way that may pass; another one follows at `next_retry_at`.
+   * The attempt failed temporarily. The next one follows at `next_retry_at`.
    *
    * @generated from enum value: DELIVERY_STATUS_RETRY_SCHEDULED = 3;
    */
   RETRY_SCHEDULED = 3,
 
   /**
-   * The subscription is disabled; it goes on when that is enabled again.
+   * The subscription is disabled. The delivery continues when it is enabled again.
    *
    * @generated from enum value: DELIVERY_STATUS_HELD = 4;
    */
   HELD = 4,
 
   /**
-   * Transport acceptance only.
+   * The destination accepted the request.
    *
    * @generated from enum value: DELIVERY_STATUS_ACCEPTED = 5;
    */
   ACCEPTED = 5,
 
   /**
-   * Not retried unchanged.
+   * Failed permanently; not retried automatically.
    *
    * @generated from enum value: DELIVERY_STATUS_FAILED = 6;
    */
@@ -847,7 +847,7 @@ export enum DeliveryStatus {
 export declare const DeliveryStatusSchema: GenEnum<DeliveryStatus>;
 
 /**
- * What an attempt came to. The public name is the value's own in lower case.
+ * Result of an attempt. The public name is the lower-case value name.
  *
  * @generated from enum service.lead.v1.ResponseClass
  */
@@ -924,7 +924,7 @@ export enum ResponseClass {
 export declare const ResponseClassSchema: GenEnum<ResponseClass>;
 
 /**
- * How far an attempt came that has no complete answer.
+ * Phase in which an attempt without a complete response failed.
  *
  * @generated from enum service.lead.v1.AttemptPhase
  */
@@ -950,7 +950,7 @@ export enum AttemptPhase {
   TLS = 3,
 
   /**
-   * The request is being sent, or the answer's head awaited.
+   * Sending the request or waiting for the response head.
    *
    * @generated from enum value: ATTEMPT_PHASE_HEADERS = 4;
    */
@@ -968,7 +968,7 @@ export enum AttemptPhase {
 export declare const AttemptPhaseSchema: GenEnum<AttemptPhase>;
 
 /**
- * Why an attempt has no complete answer: a closed list, so that no raw error, address or body is ever shown.
+ * Why an attempt has no complete response. A closed list, so that no raw error, address or body is exposed.
  *
  * @generated from enum service.lead.v1.FailureReason
  */
@@ -986,21 +986,21 @@ export enum FailureReason {
   TIMEOUT = 1,
 
   /**
-   * An address, or the URL's shape, is not allowed.
+   * The URL or one of its addresses is not allowed.
    *
    * @generated from enum value: FAILURE_REASON_DESTINATION_BLOCKED = 2;
    */
   DESTINATION_BLOCKED = 2,
 
   /**
-   * The name does not exist.
+   * The host name does not exist.
    *
    * @generated from enum value: FAILURE_REASON_NAME_NOT_FOUND = 3;
    */
   NAME_NOT_FOUND = 3,
 
   /**
-   * The name service did not answer, or failed.
+   * The DNS lookup failed or timed out.
    *
    * @generated from enum value: FAILURE_REASON_NAME_SERVICE_FAILED = 4;
    */
@@ -1022,7 +1022,7 @@ export enum FailureReason {
   CONNECTION_RESET = 7,
 
   /**
-   * Expired, for another name, or not from an authority that is trusted.
+   * Expired, for another name, or from an untrusted authority.
    *
    * @generated from enum value: FAILURE_REASON_CERTIFICATE_INVALID = 8;
    */
@@ -1034,14 +1034,14 @@ export enum FailureReason {
   TLS_FAILED = 9,
 
   /**
-   * What came back is no HTTP, or its head is too large.
+   * The response is not HTTP, or its head is too large.
    *
    * @generated from enum value: FAILURE_REASON_PROTOCOL_ERROR = 10;
    */
   PROTOCOL_ERROR = 10,
 
   /**
-   * Anything else between here and there.
+   * Any other network error.
    *
    * @generated from enum value: FAILURE_REASON_NETWORK_ERROR = 11;
    */

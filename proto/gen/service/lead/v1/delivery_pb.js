@@ -188,7 +188,7 @@ export const DeliveryStatusSchema = /*@__PURE__*/
   enumDesc(file_service_lead_v1_delivery, 0);
 
 /**
- * Where a delivery, and its latest attempt, stands. The public name is the value's own in lower case:
+ * Status of a delivery and of its latest attempt. The public name is the lower-case value name:
  * DELIVERY_STATUS_RETRY_SCHEDULED is "retry_scheduled".
  *
  * @generated from enum service.lead.v1.DeliveryStatus
@@ -203,7 +203,7 @@ export const ResponseClassSchema = /*@__PURE__*/
   enumDesc(file_service_lead_v1_delivery, 1);
 
 /**
- * What an attempt came to. The public name is the value's own in lower case.
+ * Result of an attempt. The public name is the lower-case value name.
  *
  * @generated from enum service.lead.v1.ResponseClass
  */
@@ -217,7 +217,7 @@ export const AttemptPhaseSchema = /*@__PURE__*/
   enumDesc(file_service_lead_v1_delivery, 2);
 
 /**
- * How far an attempt came that has no complete answer.
+ * Phase in which an attempt without a complete response failed.
  *
  * @generated from enum service.lead.v1.AttemptPhase
  */
@@ -231,7 +231,7 @@ export const FailureReasonSchema = /*@__PURE__*/
   enumDesc(file_service_lead_v1_delivery, 3);
 
 /**
- * Why an attempt has no complete answer: a closed list, so that no raw error, address or body is ever shown.
+ * Why an attempt has no complete response. A closed list, so that no raw error, address or body is exposed.
  *
  * @generated from enum service.lead.v1.FailureReason
  */

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_service_session_v1_visitor: GenFile;
 
 /**
- * Who the visitor is, as the browser said it. The core verifies both, at every call.
+ * The visitor's credentials, sent by the browser. The core verifies both on every call.
  *
  * @generated from message service.session.v1.VisitorCredentials
  */
@@ -38,28 +38,28 @@ export declare type VisitorCredentials = Message<"service.session.v1.VisitorCred
 export declare const VisitorCredentialsSchema: GenMessage<VisitorCredentials>;
 
 /**
- * Where the visitor is, as the page reported it. The core refuses no value of it: control characters are removed, what
- * is too long is cut, what cannot be read is dropped.
+ * The visitor's page, reported by the browser. The core never rejects it. It removes control characters, truncates
+ * long values and drops invalid ones.
  *
  * @generated from message service.session.v1.PageContext
  */
 export declare type PageContext = Message<"service.session.v1.PageContext"> & {
   /**
-   * http or https. Kept without query, fragment and user info, cut to 2,048 characters. Empty where it could not be read.
+   * http or https, stored without query, fragment and user info, truncated to 2,048 characters. Empty if invalid.
    *
    * @generated from field: string url = 1;
    */
   url: string;
 
   /**
-   * Cut to 256 code points.
+   * Truncated to 256 code points.
    *
    * @generated from field: optional string title = 2;
    */
   title?: string | undefined;
 
   /**
-   * Cut to its origin.
+   * Reduced to its origin.
    *
    * @generated from field: optional string referrer = 3;
    */

@@ -1,5 +1,5 @@
-/** For the bench's own processes: does what the bench tells it, one command after the other, and ends with the bench. */
-export function obey<Command>(execute: (command: Command) => Promise<unknown>): void {
+/** In a bench process: executes the commands of the bench and exits with it. */
+export function handleCommands<Command>(execute: (command: Command) => Promise<unknown>): void {
   process.on('message', (command: Command) => {
     execute(command).then(
       (answer) => process.send?.({ answer }),
@@ -11,5 +11,5 @@ export function obey<Command>(execute: (command: Command) => Promise<unknown>): 
   process.send?.('ready')
 }
 
-/** Milliseconds since 1970 with their fractions: comparable between the processes of one machine. */
+/** Milliseconds since 1970 with fractions, comparable between processes of one machine. */
 export const clock = (): number => performance.timeOrigin + performance.now()

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { clock } from '../obey.ts'
+import { clock } from '../commands.ts'
 
-/** Makes calls at an even pace, whether or not the ones before are done: each with its time, as it should have begun. */
-export async function steadily(
+/** Makes calls at a fixed rate, without waiting for earlier calls. Returns the start time of each. */
+export async function runAtRate(
   rate: number,
   seconds: number,
   call: (index: number) => Promise<string>,
@@ -19,8 +19,8 @@ export async function steadily(
   return Promise.all(calls)
 }
 
-/** So many calls with so many at once; how many a second. */
-export async function crowded(count: number, inFlight: number, call: (index: number) => Promise<unknown>) {
+/** Makes `count` calls with `inFlight` concurrent ones. Returns calls per second. */
+export async function runConcurrently(count: number, inFlight: number, call: (index: number) => Promise<unknown>) {
   const began = performance.now()
   let next = 0
   const lane = async () => {
