@@ -38,7 +38,7 @@ describe('an operation whose slow runs count as dead', () => {
     })
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), behaviours, async (scheduler, callers) => {
-        let now = Date.UTC(2026, 0, 2)
+        let now = Date.UTC(2126, 0, 2)
         const key = randomUUID()
         const answers: unknown[] = []
         const run = (index: number, fails: boolean) => async (_: string, startedAt: Date) => {
@@ -74,7 +74,7 @@ describe('an operation whose slow runs count as dead', () => {
   }, 120_000)
 
   it('keeps the start time of its first run until its result expires', async () => {
-    let now = Date.UTC(2026, 0, 2)
+    let now = Date.UTC(2126, 0, 2)
     const idempotency = createIdempotency(createIdempotencyStore(database.collections), () => now)
     const key = randomUUID()
     const slow = Promise.withResolvers<void>()
@@ -97,7 +97,7 @@ describe('an operation whose slow runs count as dead', () => {
   })
 
   it('stays leased when a slow run fails after a takeover', async () => {
-    let now = Date.UTC(2026, 0, 2)
+    let now = Date.UTC(2126, 0, 2)
     const idempotency = createIdempotency(createIdempotencyStore(database.collections), () => now)
     const key = randomUUID()
     const [slow, takeover] = [Promise.withResolvers<never>(), Promise.withResolvers<number>()]

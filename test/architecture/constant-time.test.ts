@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
-const sources = globSync('{core,gateway,delivery,core-client,widget/demo,examples}/**/*.ts', { cwd: root }).filter(
+const sources = globSync('{core,gateway,delivery,core-client,platform,admin,widget/demo,docs/examples}/**/*.ts', { cwd: root }).filter(
   (path) => !/\.test\.ts$|\/test-[\w-]+\.ts$/.test(path),
 )
 
