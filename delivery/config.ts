@@ -126,7 +126,7 @@ function describeBounds(name: string): string {
   const schema: object = DeliverySettings.properties[name as keyof Settings]
   const { type, minimum, maximum, minLength, anyOf } = schema as Record<string, unknown>
   if (Array.isArray(anyOf)) return `must be one of ${anyOf.map((option) => option.const).join(', ')}`
-  if (type === 'integer') return `must be a integer number from ${minimum} to ${maximum}`
+  if (type === 'integer') return `must be a whole number from ${minimum} to ${maximum}`
   return `must have at least ${minLength} characters`
 }
 

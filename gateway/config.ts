@@ -212,7 +212,7 @@ function describeBounds(name: string): string {
   const schema: object = SettingsSchema.properties[name as keyof Settings]
   const { type, minimum, maximum, exclusiveMinimum, minLength, anyOf } = schema as Record<string, unknown>
   if (Array.isArray(anyOf)) return `must be one of ${anyOf.map((option) => option.const).join(', ')}`
-  if (type === 'integer') return `must be a integer number from ${minimum} to ${maximum}`
+  if (type === 'integer') return `must be a whole number from ${minimum} to ${maximum}`
   if (type === 'number') return `must be a number above ${exclusiveMinimum}`
   return `must have at least ${minLength} characters`
 }
