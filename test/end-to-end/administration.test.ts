@@ -57,7 +57,7 @@ describe('npm run migrate', () => {
     const twice = await Promise.all([migrate([], fresh), migrate([], fresh)])
     for (const { stdout } of twice) expect(stdout).toContain('The database has all that this version needs.')
     expect((await migrate(['--contract'], fresh)).stdout).toBe('The database has all that this version needs.\n')
-    expect((await migrate(['--shard'], fresh)).stdout).toBe('The server is not a sharded cluster: nothing was set.\n')
+    expect((await migrate(['--shard'], fresh)).stdout).toBe('The server is not a sharded cluster: nothing was changed.\n')
     expect((await migrate(['--rekey'], fresh)).stdout).toMatch(/^0 sealed anew\./)
   })
 })
@@ -95,7 +95,7 @@ describe('the administration command', () => {
       [['visitors', 'praise'], 'there is no command "visitors praise"'],
       [['connections', 'status', '--connection', 'con_1', '--status', 'gone'], '--status is one of enabled, disabled'],
       [['workspaces', 'create'], 'missing: --name'],
-      [['visitors', 'erase', '--session', 'ses_1'], 'an erasure cannot be undone: say --yes'],
+      [['visitors', 'erase', '--session', 'ses_1'], 'an erasure cannot be undone; confirm with --yes'],
       [['visitors', 'export'], 'name the visitor: --session, or --workspace and --subject'],
       [['workspaces', 'list', '--token', 'x'], "Unknown option '--token'"],
     ]
