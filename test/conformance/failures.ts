@@ -120,7 +120,7 @@ export function failureRules(suite: () => Suite, database: TestDatabase): void {
     const { client, stack } = suite().short
     const headers = { 'x-forwarded-for': '192.0.2.99' }
     const path = `/config/${stack.demo.siteKey}`
-    await Promise.all(Array.from({ length: 250 }, () => client.call('GET', path, { headers })))
+    await Promise.all(Array.from({ length: 400 }, () => client.call('GET', path, { headers })))
     await client.fails('RateLimited', 'GET', path, { headers })
   })
 

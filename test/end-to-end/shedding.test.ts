@@ -80,7 +80,7 @@ async function startGatewayAlone() {
   const env = {
     GATEWAY_PORT: String(port),
     CORE_URLS: `http://127.0.0.1:${await freePort()}`,
-    CORE_TOKEN: 'unused-token',
+    CORE_TOKEN: 'an-unused-core-token',
     LOG_LEVEL: 'warn',
     // A request that waited for this deadline would exceed the test's timeout.
     CORE_DEADLINE_MS: '120000',

@@ -116,6 +116,9 @@ export const nastyBodies: readonly Buffer[] = [
   `{"a":${'9'.repeat(50_000)}}`,
   `{${Array.from({ length: 4000 }, (_, index) => `"k${index}":0`).join()}}`,
   'a'.repeat(300_000),
+  `{"body":"${'a'.repeat(300_000)}"}`,
+  `[${'1,'.repeat(100_000)}1]`,
+  `{"fields":{"email":"${'a'.repeat(100_000)}"}}`,
 ]
   .map((text) => Buffer.from(text))
   .concat([
