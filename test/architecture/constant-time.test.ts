@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
-const sources = globSync('{core,gateway,delivery,core-client,platform,admin,widget/demo,docs/examples}/**/*.ts', { cwd: root }).filter(
-  (path) => !/\.test\.ts$|\/test-[\w-]+\.ts$/.test(path),
-)
+const sources = globSync('{core,gateway,delivery,core-client,platform,admin,widget/demo,docs/examples}/**/*.ts', {
+  cwd: root,
+}).filter((path) => !/\.test\.ts$|\/test-[\w-]+\.ts$/.test(path))
 
 const secret = '[\\w.]*(?:token|secret|signature|hmac|mac|grant|assertion|password|authorization)'
 /** Allowed comparisons: with undefined, null, an empty text or a type name. */

@@ -33,9 +33,11 @@ describe.each(documents)('%s', (document) => {
   })
 
   it('names existing files', () => {
-    const paths = [...text.matchAll(/`((?:admin|bench|core|core-client|delivery|dev|gateway|platform|proto|test|widget|docs)\/[\w./-]*)`/g)].map(
-      ([, path = '']) => path,
-    )
+    const paths = [
+      ...text.matchAll(
+        /`((?:admin|bench|core|core-client|delivery|dev|gateway|platform|proto|test|widget|docs)\/[\w./-]*)`/g,
+      ),
+    ].map(([, path = '']) => path)
     expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 

@@ -57,7 +57,9 @@ describe('npm run migrate', () => {
     const twice = await Promise.all([migrate([], fresh), migrate([], fresh)])
     for (const { stdout } of twice) expect(stdout).toContain('The database has all that this version needs.')
     expect((await migrate(['--contract'], fresh)).stdout).toBe('The database has all that this version needs.\n')
-    expect((await migrate(['--shard'], fresh)).stdout).toBe('The server is not a sharded cluster: nothing was changed.\n')
+    expect((await migrate(['--shard'], fresh)).stdout).toBe(
+      'The server is not a sharded cluster: nothing was changed.\n',
+    )
     expect((await migrate(['--rekey'], fresh)).stdout).toMatch(/^0 sealed anew\./)
   })
 })

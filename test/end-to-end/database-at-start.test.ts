@@ -126,10 +126,12 @@ describe('a core that starts', { timeout: 90_000 }, () => {
 
   it('while its database resets connections is ready once the resets stop', async () => {
     // Migrates beforehand, so that no failed attempt leaves a lock that delays the next.
-    await (await openDatabase({ uri: database.uri, name: database.name, timeoutMs: 5000 })).close()
+    // A database of its own: the secrets of another core's data folder do not open this one.
+    const name = `${database.name}-resets`
+    await (await openDatabase({ uri: database.uri, name, timeoutMs: 5000 })).close()
     const { link, uri } = await linkToEngine()
     link.resetInAnswers(1)
-    const core = await startCore(uri, { MIGRATE_AT_START: 'off' })
+    const core = await startCore(uri, { MIGRATE_AT_START: 'off', MONGODB_DATABASE: name })
     await until('a retry', () => core.process.output().includes('retrying in 1 s'))
     link.mend()
     await untilReady(core)
