@@ -101,7 +101,7 @@ async function startAll() {
 
 /** Builds in a separate process, so that the parts start in parallel. */
 async function buildInParallel(script: string, isStale: Promise<boolean>): Promise<void> {
-  if (await isStale) await promisify(execFile)(process.execPath, [join(import.meta.dirname, script)])
+  if (await isStale) await promisify(execFile)(process.execPath, [join(import.meta.dirname, '..', script)])
 }
 
 /** A command that replies to the latest conversation. Reads the token from a file to keep it out of pages and shell history. */
