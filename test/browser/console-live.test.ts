@@ -170,7 +170,7 @@ describe('an operator and a visitor on the real stack', () => {
     const { requestId, purpose } = (await eventOf(stream, 'screenshot.requested')).data
     expect(purpose).toBe('To see the error')
     await act(visitor, `/commands/screenshots/${requestId}/acknowledgements`, { consent: 'granted' })
-    await command('Granted, waiting for the picture').waitFor()
+    await command('Allowed, waiting for the image').waitFor()
     const uploaded = await visitor.call('POST', `/commands/screenshots/${requestId}/upload`, {
       body: picture,
       headers: { 'Content-Type': 'image/png', 'Idempotency-Key': randomUUID() },
