@@ -1,6 +1,6 @@
 import { readdir, readlink } from 'node:fs/promises'
-import { connect, type Socket } from 'node:net'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { openSocket } from '../../gateway/test-socket.ts'
 import { operatorOf } from '../support/operator.ts'
 import { type Part, type Stack, startStack } from '../support/stack.ts'
 import { until } from '../support/until.ts'
@@ -19,28 +19,7 @@ beforeAll(async () => {
   stack = await startStack({ env: { CONNECTIONS_PER_ADDRESS: String(perAddress), LOG_LEVEL: 'info' } })
 })
 
-interface Client {
-  socket: Socket
-  text(): string
-  isEnded(): boolean
-}
-
-/** Opens a connection whose client side stays open after the gateway ends it. */
-function open({ url }: Part, bytes: string): Client {
-  const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
-  onTestFinished(() => void socket.destroy())
-  let text = ''
-  let ended = false
-  const markEnded = () => {
-    ended = true
-  }
-  socket.setEncoding('latin1').on('data', (chunk) => {
-    text += chunk
-  })
-  socket.on('end', markEnded).on('error', markEnded).on('close', markEnded)
-  socket.write(bytes)
-  return { socket, text: () => text, isEnded: () => ended }
-}
+const open = ({ url }: Part, bytes: string) => openSocket(Number(new URL(url).port), bytes)
 
 function request(method: string, path: string, visitor?: Visitor, more = ''): string {
   const authorization = visitor ? `Authorization: Bearer ${visitor.session.accessGrant}\r\n` : ''
